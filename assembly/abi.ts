@@ -1,0 +1,252 @@
+// The contract between the two languages: ids and layouts, read by asc, tsc and esbuild alike.
+//
+// Only numeric enums and integer constants may stand here, without type annotations: that is the subset on which
+// all three compilers agree. Object literals, arrays and functions belong to ts/ or to another file of assembly/.
+
+/** Element types. Values are GGUF's; ids not listed here are dead or unknown. */
+export enum Type {
+  F32 = 0,
+  F16 = 1,
+  Q4_0 = 2,
+  Q4_1 = 3,
+  Q5_0 = 6,
+  Q5_1 = 7,
+  Q8_0 = 8,
+  Q8_1 = 9,
+  Q2_K = 10,
+  Q3_K = 11,
+  Q4_K = 12,
+  Q5_K = 13,
+  Q6_K = 14,
+  Q8_K = 15,
+  IQ2_XXS = 16,
+  IQ2_XS = 17,
+  IQ3_XXS = 18,
+  IQ1_S = 19,
+  IQ4_NL = 20,
+  IQ3_S = 21,
+  IQ2_S = 22,
+  IQ4_XS = 23,
+  I8 = 24,
+  I16 = 25,
+  I32 = 26,
+  I64 = 27,
+  F64 = 28,
+  IQ1_M = 29,
+  BF16 = 30,
+  TQ1_0 = 34,
+  TQ2_0 = 35,
+  MXFP4 = 39,
+  NVFP4 = 40,
+  Q1_0 = 41,
+  Q2_0 = 42,
+  COUNT = 43,
+}
+
+/** Operators. Values are ours alone and may be renumbered. The first five compute nothing. */
+export enum Op {
+  NONE,
+  RESHAPE,
+  VIEW,
+  PERMUTE,
+  TRANSPOSE,
+  DUP,
+  CONT,
+  CPY,
+  ADD,
+  SUB,
+  MUL,
+  DIV,
+  SQR,
+  SQRT,
+  LOG,
+  SIN,
+  COS,
+  SCALE,
+  CLAMP,
+  LEAKY_RELU,
+  FILL,
+  UNARY,
+  GLU,
+  SUM,
+  SUM_ROWS,
+  MEAN,
+  CUMSUM,
+  ARGMAX,
+  ARGSORT,
+  TOP_K,
+  REPEAT,
+  CONCAT,
+  NORM,
+  RMS_NORM,
+  L2_NORM,
+  MUL_MAT,
+  GET_ROWS,
+  SET_ROWS,
+  DIAG_MASK_INF,
+  SOFT_MAX,
+  ROPE,
+  FLASH_ATTN_EXT,
+  COUNT,
+}
+
+/** Function of an {@link Op.UNARY} node, in its parameter slot 0. */
+export enum Unary {
+  ABS,
+  SGN,
+  NEG,
+  STEP,
+  TANH,
+  ELU,
+  RELU,
+  SIGMOID,
+  GELU,
+  GELU_QUICK,
+  SILU,
+  HARDSWISH,
+  HARDSIGMOID,
+  EXP,
+  EXPM1,
+  SOFTPLUS,
+  GELU_ERF,
+  XIELU,
+  FLOOR,
+  CEIL,
+  ROUND,
+  TRUNC,
+  COUNT,
+}
+
+/** Function of an {@link Op.GLU} node, in its parameter slot 0. */
+export enum Glu {
+  REGLU,
+  GEGLU,
+  SWIGLU,
+  SWIGLU_OAI,
+  GEGLU_ERF,
+  GEGLU_QUICK,
+  COUNT,
+}
+
+/** Bits of a record's `flags`. */
+export enum Flag {
+  /** written by the user before a run: has its memory from step 0 on */
+  INPUT = 1,
+  /** read by the user after a run: keeps its memory to the end */
+  OUTPUT = 2,
+  /** memory is not the planner's (weights, KV cache) */
+  EXTERNAL = 4,
+  /** every kernel of the op reads an element (or row) before overwriting it: the result may take over a source's memory */
+  INPLACE = 8,
+}
+
+/** What a run, or one thread of it, came to. */
+export enum Status {
+  OK,
+  /** a thread trapped: see the error cells */
+  TRAP,
+  /** left because of the abort cell */
+  ABORTED,
+  /** a worker did not report in time */
+  TIMEOUT,
+}
+
+/** What a region of the arena holds. */
+export enum Region {
+  FREE,
+  CONTROL,
+  RECORDS,
+  WEIGHTS,
+  KV,
+  COMPUTE,
+  /** planner workspace and other short-lived blocks */
+  SCRATCH,
+  COUNT,
+}
+
+export const MAX_DIMS = 4;
+export const MAX_SRC = 10;
+export const MAX_PARAMS = 16;
+export const MAX_THREADS = 64;
+/** Source slot of the optional I32 scalar that says how many columns (outermost dimension) of a batch are live. */
+export const SRC_LIVE = 9;
+/** Alignment of planned tensors on the CPU, bytes. ggml's. */
+export const CPU_ALIGN = 32;
+
+// Node record. Addresses are bytes of linear memory; 0 is "none". Records stand one after another, leafs first, then
+// nodes in execution order, so a record's index is (address - base) / NODE_BYTES.
+//
+//   0 op | 4 type | 8 flags | 12 buffer | 16 ne[4] | 32 nb[4] | 48 src[10] | 88 view_src | 92 data
+//   96 view_offs f64 | 104 size f64 | 112 offs f64 | 120 scratch f64 | 128 scratch_offs f64
+//   136 scratch_data | 140 parent | 144 params[16] | 208
+
+export const NODE_OP = 0;
+export const NODE_TYPE = 4;
+export const NODE_FLAGS = 8;
+/** index of the backend buffer the tensor is planned into */
+export const NODE_BUFFER = 12;
+/** elements per dimension, i32 */
+export const NODE_NE = 16;
+/** bytes between neighbours per dimension, u32 */
+export const NODE_NB = NODE_NE + 4 * MAX_DIMS;
+/** addresses of source records, u32 */
+export const NODE_SRC = NODE_NB + 4 * MAX_DIMS;
+/** address of the root record a view looks into, u32 */
+export const NODE_VIEW_SRC = NODE_SRC + 4 * MAX_SRC;
+/** address of the data, u32; written by bind */
+export const NODE_DATA = NODE_VIEW_SRC + 4;
+/** byte offset of a view in its root, f64 */
+export const NODE_VIEW_OFFS = NODE_DATA + 4;
+/** bytes, unpadded, f64 */
+export const NODE_SIZE = NODE_VIEW_OFFS + 8;
+/** planned offset in the buffer, f64; -1 = not placed */
+export const NODE_OFFS = NODE_SIZE + 8;
+/** scratch bytes for all threads together, f64 */
+export const NODE_SCRATCH = NODE_OFFS + 8;
+/** planned offset of the scratch, f64; -1 = none */
+export const NODE_SCRATCH_OFFS = NODE_SCRATCH + 8;
+/** address of the scratch, u32; written by bind */
+export const NODE_SCRATCH_DATA = NODE_SCRATCH_OFFS + 8;
+/** index of the record whose memory was taken over in place, i32; -1 = none */
+export const NODE_PARENT = NODE_SCRATCH_DATA + 4;
+/** operator parameters, i32 or the bits of f32 */
+export const NODE_PARAMS = NODE_PARENT + 4;
+export const NODE_BYTES = NODE_PARAMS + 4 * MAX_PARAMS;
+
+// Control block: the only mutable shared state beside the arena. Below the static data (memoryBase 32768), zero at start.
+
+export const CTRL = 1024;
+/** job number: workers wait for it to change */
+export const CTRL_JOB = CTRL;
+/** 1 = compute, 2 = leave */
+export const CTRL_KIND = CTRL + 4;
+export const CTRL_RECORDS = CTRL + 8;
+export const CTRL_FIRST = CTRL + 12;
+export const CTRL_LAST = CTRL + 16;
+export const CTRL_NTH = CTRL + 20;
+/** threads that have arrived at the barrier */
+export const CTRL_ARRIVED = CTRL + 24;
+/** barrier generation */
+export const CTRL_PHASE = CTRL + 28;
+/** Status of the run; the first thread to fail writes it */
+export const CTRL_ERROR = CTRL + 32;
+/** index of the failing node */
+export const CTRL_ERROR_NODE = CTRL + 36;
+/** set by anyone to end the run after the current node */
+export const CTRL_ABORT = CTRL + 40;
+/** workers that have finished the job */
+export const CTRL_DONE = CTRL + 44;
+/** workers that wait for jobs */
+export const CTRL_READY = CTRL + 48;
+/** spins before a thread sleeps at a barrier */
+export const CTRL_SPIN = CTRL + 52;
+/** current node index of each thread */
+export const CTRL_NODE = CTRL + 64;
+
+// Region table: {first, end, kind} per region in use, sorted by first; addresses in units of REGION_UNIT bytes.
+
+export const REGION_UNIT = 64;
+export const REGION_COUNT = 4096;
+export const REGION_TABLE = REGION_COUNT + 64;
+export const REGION_MAX = 1024;
+export const REGION_BYTES = 12;

@@ -1,0 +1,136 @@
+// Threads: the control block, the barrier, job hand-out and the error cell.
+//
+// One module, one memory, one instance per thread. All threads walk the same node list; between nodes they meet at a
+// barrier that spins a while and then sleeps. A thread that fails sets the error cell and moves the barrier on, so the
+// others leave at once. Thread 0 hands out the job and takes part in it; workers sleep on the job number in between.
+
+import {
+  CTRL_ABORT,
+  CTRL_ARRIVED,
+  CTRL_DONE,
+  CTRL_ERROR,
+  CTRL_ERROR_NODE,
+  CTRL_FIRST,
+  CTRL_JOB,
+  CTRL_KIND,
+  CTRL_LAST,
+  CTRL_NODE,
+  CTRL_NTH,
+  CTRL_PHASE,
+  CTRL_READY,
+  CTRL_RECORDS,
+  CTRL_SPIN,
+  Status,
+} from "./abi";
+
+const KIND_COMPUTE = 1;
+const KIND_LEAVE = 2;
+
+// Longest single sleep, ns. A sleeper looks again after it, so a lost wake-up costs time, never a hang.
+const NAP: i64 = 100_000_000;
+// Naps thread 0 grants the workers after its own part is done: 60 s.
+const JOIN_NAPS: i32 = 600;
+
+/** Sets the error cell for thread `ith` and lets everybody leave the barrier. Called from outside after a trap. */
+export function fail(ith: i32, status: i32): void {
+  if (atomic.cmpxchg<i32>(CTRL_ERROR, Status.OK, status) == Status.OK) {
+    atomic.store<i32>(CTRL_ERROR_NODE, atomic.load<i32>(CTRL_NODE + (ith << 2)));
+  }
+  atomic.add<i32>(CTRL_PHASE, 1);
+  atomic.notify(CTRL_PHASE, -1);
+}
+
+/** Waits for all `nth` threads; false when the run has failed and everybody must leave. */
+export function barrier(nth: i32): bool {
+  if (nth > 1) {
+    const phase = atomic.load<i32>(CTRL_PHASE);
+    if (atomic.load<i32>(CTRL_ERROR) != Status.OK) return false;
+    if (atomic.add<i32>(CTRL_ARRIVED, 1) == nth - 1) {
+      atomic.store<i32>(CTRL_ARRIVED, 0);
+      atomic.add<i32>(CTRL_PHASE, 1);
+      atomic.notify(CTRL_PHASE, -1);
+    } else {
+      sleepWhile(CTRL_PHASE, phase);
+    }
+  }
+  return atomic.load<i32>(CTRL_ERROR) == Status.OK;
+}
+
+// Returns once the cell no longer holds `value`.
+function sleepWhile(cell: usize, value: i32): void {
+  for (let i = load<i32>(CTRL_SPIN); i > 0; i--) {
+    if (atomic.load<i32>(cell) != value) return;
+  }
+  while (atomic.load<i32>(cell) == value) atomic.wait<i32>(cell, value, NAP);
+}
+
+/** Remembers the node that thread `ith` is about to run, for the error report. */
+export function enter(ith: i32, node: i32): void {
+  store<i32>(CTRL_NODE + (ith << 2), node);
+}
+
+/** Thread 0, after each node: turns the abort cell into the error cell, before the barrier, so that all leave together. */
+export function checkAbort(): void {
+  if (atomic.load<i32>(CTRL_ABORT) != 0) {
+    atomic.cmpxchg<i32>(CTRL_ERROR, Status.OK, Status.ABORTED);
+  }
+}
+
+/** Prepares a run of nodes [first, last) and wakes the workers. */
+export function post(records: usize, first: i32, last: i32, nth: i32): void {
+  store<usize>(CTRL_RECORDS, records);
+  store<i32>(CTRL_FIRST, first);
+  store<i32>(CTRL_LAST, last);
+  store<i32>(CTRL_NTH, nth);
+  store<i32>(CTRL_KIND, KIND_COMPUTE);
+  atomic.store<i32>(CTRL_ARRIVED, 0);
+  atomic.store<i32>(CTRL_ERROR, Status.OK);
+  atomic.store<i32>(CTRL_ERROR_NODE, -1);
+  atomic.store<i32>(CTRL_DONE, 0);
+  atomic.add<i32>(CTRL_JOB, 1);
+  if (nth > 1) atomic.notify(CTRL_JOB, -1);
+}
+
+/** A worker has finished its part. */
+export function done(): void {
+  atomic.add<i32>(CTRL_DONE, 1);
+  atomic.notify(CTRL_DONE, -1);
+}
+
+/** Thread 0 waits until the other `nth - 1` have finished. */
+export function join(nth: i32): i32 {
+  let naps = JOIN_NAPS;
+  for (let i = load<i32>(CTRL_SPIN); i > 0; i--) {
+    if (atomic.load<i32>(CTRL_DONE) >= nth - 1) break;
+  }
+  for (;;) {
+    const n = atomic.load<i32>(CTRL_DONE);
+    if (n >= nth - 1) break;
+    if (atomic.wait<i32>(CTRL_DONE, n, NAP) == 2 && --naps <= 0) return Status.TIMEOUT;
+  }
+  return atomic.load<i32>(CTRL_ERROR);
+}
+
+/** Number of the job handed out last; a worker that starts takes the next one. */
+export function jobNumber(): i32 {
+  return atomic.load<i32>(CTRL_JOB);
+}
+
+/** A worker announces itself: from now on it sees every job. */
+export function ready(): void {
+  atomic.add<i32>(CTRL_READY, 1);
+  atomic.notify(CTRL_READY, -1);
+}
+
+/** Sleeps until a job after `seen` is there. Returns its number, or -1 when the worker shall end. */
+export function nextJob(seen: i32): i32 {
+  sleepWhile(CTRL_JOB, seen);
+  return load<i32>(CTRL_KIND) == KIND_LEAVE ? -1 : atomic.load<i32>(CTRL_JOB);
+}
+
+/** Ends all workers. */
+export function leave(): void {
+  store<i32>(CTRL_KIND, KIND_LEAVE);
+  atomic.add<i32>(CTRL_JOB, 1);
+  atomic.notify(CTRL_JOB, -1);
+}

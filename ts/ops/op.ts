@@ -1,0 +1,99 @@
+// What an operator is, for everyone: its doc line, shape rule, parameter packing, in-place rule, scratch and cost.
+// Implementations live in files of the same name: assembly/kernels/<op>.ts for the CPU, ts/webgpu/kernels/<op>.ts.
+
+import type { Op } from "../../assembly/abi.ts";
+import { GraphError } from "../errors.ts";
+import { type Shape, type Strides, sameShape, str } from "../shape.ts";
+import { type Type, typeName } from "../types.ts";
+
+/** What a shape rule sees of a source. */
+export interface Operand {
+  readonly type: Type;
+  readonly ne: Shape;
+  /** bytes */
+  readonly nb: Strides;
+}
+
+/** What a shape rule says of the result. */
+export interface Result {
+  readonly type: Type;
+  readonly ne: Shape;
+  /** strides in bytes; contiguous when absent */
+  readonly nb?: Strides;
+  /** raw parameter slots: i32, or the bits of f32 (see {@link f32bits}) */
+  readonly params?: readonly number[];
+  /** the result is a view of this source ... */
+  readonly viewOf?: number;
+  /** ... this many bytes into it */
+  readonly viewOffs?: number;
+}
+
+/** Description of an operator. `P` are its named parameters. */
+export interface OpDef<P = void> {
+  /** ggml's name, snake_case; also the file name in every backend */
+  readonly name: string;
+  /** one sentence for docs/ops.md, with shapes */
+  readonly doc: string;
+  /** every kernel reads an element (or row) before it overwrites it, so the result may take over a source's memory */
+  readonly inplace: boolean;
+  /**
+   * Shape rule: checks the sources, names the result, packs the parameters.
+   *
+   * @throws {GraphError} with the op's name first, then both shapes
+   */
+  infer(src: readonly (Operand | undefined)[], params: P): Result;
+  /** scratch bytes for all threads together; none when absent */
+  scratch?(dst: Operand, src: readonly (Operand | undefined)[], nThreads: number): number;
+  /** floating-point operations of one run, for rates; element count when absent */
+  flops?(dst: Operand, src: readonly (Operand | undefined)[]): number;
+}
+
+/** Operators that compute nothing: their result is a view. */
+export type ViewOp = Op.RESHAPE | Op.VIEW | Op.PERMUTE | Op.TRANSPOSE;
+
+const bits = new DataView(new ArrayBuffer(4));
+
+/** Bits of a float32, as a parameter slot holds them. */
+export function f32bits(x: number): number {
+  bits.setFloat32(0, x);
+  return bits.getInt32(0);
+}
+
+/** Source `i`, which must be there. */
+export function need(op: string, src: readonly (Operand | undefined)[], i: number): Operand {
+  const s = src[i];
+  if (s === undefined) throw new GraphError("bad-source", `${op}: source ${i} is missing`, { op });
+  return s;
+}
+
+/** Refuses element types outside `types`. */
+export function needType(op: string, what: string, actual: Type, types: readonly Type[]): void {
+  if (types.includes(actual)) return;
+  const expected = types.map(typeName);
+  throw new GraphError("bad-type", `${op}: ${what} is ${typeName(actual)}, expected ${expected.join(" or ")}`, {
+    op,
+    expected,
+    actual: typeName(actual),
+  });
+}
+
+/** Refuses what breaks a shape rule; `why` says the rule. */
+export function needShape(op: string, ok: boolean, a: readonly number[], b: readonly number[], why: string): void {
+  if (ok) return;
+  throw new GraphError("bad-shape", `${op}: ${str(a)} and ${str(b)}: ${why}`, { op, expected: a, actual: b });
+}
+
+/** Refuses operands of different shape. */
+export function needSameShape(op: string, a: Shape, b: Shape): void {
+  needShape(op, sameShape(a, b), a, b, "shapes differ");
+}
+
+/** Refuses parameters outside their range; `ok` is the rule in words. */
+export function needParam(op: string, name: string, value: unknown, valid: boolean, rule: string): void {
+  if (valid) return;
+  throw new GraphError("bad-param", `${op}: ${name} is ${String(value)}, expected ${rule}`, {
+    op,
+    expected: rule,
+    actual: value,
+  });
+}
