@@ -5,9 +5,11 @@ import { computeNodes } from "./compute";
 import { done, fail, jobNumber, join, leave, nextJob, post, ready } from "./control";
 import { planBuffers, planWorkspace } from "./plan/list";
 import { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace } from "./plan/records";
+import { dequantizeRow, quantizeRow } from "./quants/index";
 import { regionAlloc, regionBytes, regionFree, regionInit, regionShortfall } from "./region";
 
 export { bindRecords, planBuffers, planWorkspace, planRecords, planRecordsGgml, planRecordsWorkspace };
+export { dequantizeRow, quantizeRow };
 export {
   done,
   fail,

@@ -54,8 +54,13 @@ class Frame {
   alone: i32;
 }
 
+function topFrame(s: Search): Frame {
+  return changetype<Frame>(s.frames + <usize>(s.nFrames - 1) * FRAME_BYTES);
+}
+
 function pushFrame(s: Search, buffer: i32, l: i32, r: i32, mark: i32, list: i32): Frame {
-  const f = changetype<Frame>(s.frames + <usize>s.nFrames++ * FRAME_BYTES);
+  s.nFrames++;
+  const f = topFrame(s);
   f.buffer = buffer;
   f.l = l;
   f.r = r;
@@ -63,10 +68,6 @@ function pushFrame(s: Search, buffer: i32, l: i32, r: i32, mark: i32, list: i32)
   f.list = list;
   f.alone = i32(s.above == 0);
   return f;
-}
-
-function topFrame(s: Search): Frame {
-  return changetype<Frame>(s.frames + <usize>(s.nFrames - 1) * FRAME_BYTES);
 }
 
 // Lowest open buffer of the list in hand that can sit at its base, or -1; s.left = how many are open. A slot nobody can

@@ -231,7 +231,8 @@ function reopen(p: Plan, s: Search, b: i32): void {
 
 @inline
 function note(s: Search, kind: i32, i: i32, old: i32): void {
-  const at = s.trail + ((<usize>s.nTrail++) << 3);
+  const at = s.trail + ((<usize>s.nTrail) << 3);
+  s.nTrail++;
   store<i32>(at, (kind << 28) | i);
   store<i32>(at, old, 4);
 }
@@ -239,7 +240,8 @@ function note(s: Search, kind: i32, i: i32, old: i32): void {
 /** Takes back everything noted after entry `to`. */
 export function undo(p: Plan, s: Search, to: i32): void {
   while (s.nTrail > to) {
-    const at = s.trail + ((<usize>--s.nTrail) << 3);
+    s.nTrail--;
+    const at = s.trail + ((<usize>s.nTrail) << 3);
     const i = load<i32>(at) & 0xfffffff;
     const old = load<i32>(at, 4);
     switch (load<i32>(at) >> 28) {
