@@ -78,25 +78,24 @@ if (offsetof<Node>("parent") != NODE_PARENT) ERROR("abi.ts: NODE_PARENT");
 if (offsetof<Node>() != NODE_PARAMS) ERROR("abi.ts: NODE_PARAMS");
 if (NODE_PARAMS + 4 * MAX_PARAMS != NODE_BYTES) ERROR("abi.ts: NODE_BYTES");
 
-
 /** Integer parameter `i`. */
 export function paramI(n: Node, i: i32): i32 {
-  return load<i32>(changetype<usize>(n) + NODE_PARAMS + (<usize>i << 2));
+  return load<i32>(changetype<usize>(n) + NODE_PARAMS + ((<usize>i) << 2));
 }
 
 /** Float parameter `i`. */
 export function paramF(n: Node, i: i32): f32 {
-  return load<f32>(changetype<usize>(n) + NODE_PARAMS + (<usize>i << 2));
+  return load<f32>(changetype<usize>(n) + NODE_PARAMS + ((<usize>i) << 2));
 }
 
 /** Address of parameter `i`. */
 export function paramPtr(n: Node, i: i32): usize {
-  return changetype<usize>(n) + NODE_PARAMS + (<usize>i << 2);
+  return changetype<usize>(n) + NODE_PARAMS + ((<usize>i) << 2);
 }
 
 /** Source `i`, or null. */
 export function srcAt(n: Node, i: i32): Node | null {
-  return changetype<Node | null>(load<usize>(changetype<usize>(n) + NODE_SRC + (<usize>i << 2)));
+  return changetype<Node | null>(load<usize>(changetype<usize>(n) + NODE_SRC + ((<usize>i) << 2)));
 }
 
 /** Rows: everything but dimension 0. */
@@ -131,7 +130,7 @@ export function share(total: i32, ith: i32, nth: i32): i32 {
 /** As {@link share}, for elements that follow each other; cuts fall on multiples of 64. */
 export function shareFlat(total: usize, ith: i32, nth: i32): usize {
   const chunks = <u64>((total + 63) >> 6);
-  return min<usize>(total, <usize>((chunks * ith) / nth) << 6);
+  return min<usize>(total, (<usize>((chunks * ith) / nth)) << 6);
 }
 
 /** Address of row `r`, counted through dimensions 1 to 3. */

@@ -1,38 +1,47 @@
 // ADD SUB MUL DIV: src0 with src1, which is repeated over src0 in every dimension where it is shorter.
 //
-// F32, F16 and BF16 in any mixture, computed in f32 and rounded once. An element is read before its result is written,
-// so dst may be src0, or src1 when nothing is repeated.
+// F32, F16 and BF16 in any mixture, computed in f32 and rounded once; ADD also to a src0 of a block type. An element is
+// read before its result is written, so dst may be src0, or src1 when nothing is repeated.
 
 import { Type } from "../abi";
-import { loadLanes, storeLanes } from "../math/lanes";
+import { loadFloat, loadLanes, storeLanes } from "../math/lanes";
 import { isPacked, liveRows, Node, rowAt, rowPtr, sameShape, share, shareFlat } from "../node";
+import { dequantizeRow, quantizeRow } from "../quants/index";
+import { elementBytes } from "./convert";
 
 @unmanaged
 class Add {
+
   @inline
   apply(a: v128, b: v128): v128 {
     return f32x4.add(a, b);
   }
 }
 
+
 @unmanaged
 class Sub {
+
   @inline
   apply(a: v128, b: v128): v128 {
     return f32x4.sub(a, b);
   }
 }
 
+
 @unmanaged
 class Mul {
+
   @inline
   apply(a: v128, b: v128): v128 {
     return f32x4.mul(a, b);
   }
 }
 
+
 @unmanaged
 class Div {
+
   @inline
   apply(a: v128, b: v128): v128 {
     return f32x4.div(a, b);
@@ -40,6 +49,7 @@ class Div {
 }
 
 export function add(n: Node, ith: i32, nth: i32): void {
+  if (elementBytes(n.type) == 0) return addToBlocks(n, ith, nth);
   binary<Add>(n, ith, nth);
 }
 
@@ -55,6 +65,29 @@ export function div(n: Node, ith: i32, nth: i32): void {
   binary<Div>(n, ith, nth);
 }
 
+// src0 and dst of a block type: each row through one row of f32 in scratch.
+function addToBlocks(n: Node, ith: i32, nth: i32): void {
+  const a = n.src0!;
+  const b = n.src1!;
+  const px = n.scratchData + <usize>ith * ((<usize>n.ne0) << 2);
+  const rows = liveRows(n);
+  for (let r = share(rows, ith, nth), end = share(rows, ith + 1, nth); r < end; r++) {
+    const pb = repeatedRow(n, b, r);
+    if (!dequantizeRow(a.type, rowPtr(a, r), px, n.ne0)) unreachable();
+    for (let i = 0; i < n.ne0; i++) {
+      const p = px + ((<usize>i) << 2);
+      store<f32>(p, load<f32>(p) + loadFloat(b.type, pb + <usize>(i % b.ne0) * b.nb0));
+    }
+    if (!quantizeRow(n.type, px, rowPtr(n, r), n.ne0)) unreachable();
+  }
+}
+
+// Row of src1 that belongs to row r of dst.
+function repeatedRow(n: Node, b: Node, r: i32): usize {
+  const q = r / n.ne1;
+  return rowAt(b, (r % n.ne1) % b.ne1, (q % n.ne2) % b.ne2, (q / n.ne2) % b.ne3);
+}
+
 // This thread's share: a stretch of elements when the shapes agree and nothing has gaps, else rows of dst.
 function binary<F>(n: Node, ith: i32, nth: i32): void {
   const a = n.src0!;
@@ -67,9 +100,7 @@ function binary<F>(n: Node, ith: i32, nth: i32): void {
     return row<F>(n, n.data + i * n.nb0, a.data + i * a.nb0, b.data + i * b.nb0, b.nb0, count);
   }
   for (let r = share(rows, ith, nth), end = share(rows, ith + 1, nth); r < end; r++) {
-    const q = r / n.ne1;
-    const pb = rowAt(b, (r % n.ne1) % b.ne1, (q % n.ne2) % b.ne2, (q / n.ne2) % b.ne3);
-    repeatRow<F>(n, rowPtr(n, r), rowPtr(a, r), pb);
+    repeatRow<F>(n, rowPtr(n, r), rowPtr(a, r), repeatedRow(n, b, r));
   }
 }
 

@@ -40,6 +40,7 @@ export function offsetOf(type: i32, nb0: usize, i: i32): usize {
   return <usize>(i / blockSize(type)) * nb0;
 }
 
+
 @inline
 function isFloat(type: i32): bool {
   return type == Type.F32 || type == Type.F16 || type == Type.BF16;
@@ -50,7 +51,14 @@ function isFloat(type: i32): bool {
  * `pieces` is scratch of PIECE_BYTES, needed from F16 or BF16 to block types only.
  */
 export function convert(
-  tx: i32, px: usize, sx: usize, ty: i32, py: usize, sy: usize, n: i32, pieces: usize = 0,
+  tx: i32,
+  px: usize,
+  sx: usize,
+  ty: i32,
+  py: usize,
+  sy: usize,
+  n: i32,
+  pieces: usize = 0,
 ): void {
   const bx = elementBytes(tx);
   const by = elementBytes(ty);
@@ -85,7 +93,7 @@ function quantizePieces(tx: i32, px: usize, ty: i32, py: usize, sy: usize, n: i3
     const k = min(n, PIECE);
     dequantizeRow(tx, px, pieces, k);
     if (!quantizeRow(ty, pieces, py, k)) unreachable();
-    px += PIECE * elementBytes(tx);
+    px += <usize>PIECE * elementBytes(tx);
     py += offsetOf(ty, sy, PIECE);
   }
 }

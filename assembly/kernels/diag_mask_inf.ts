@@ -11,7 +11,7 @@ export function diagMaskInf(n: Node, ith: i32, nth: i32): void {
     const px = rowPtr(x, r);
     const py = rowPtr(n, r);
     const keep = max(0, min(n.ne0, past + (r % n.ne1) + 1));
-    if (px != py) memory.copy(py, px, <usize>keep << 2);
-    for (let i = keep; i < n.ne0; i++) store<f32>(py + (<usize>i << 2), -Infinity);
+    if (px != py) memory.copy(py, px, (<usize>keep) << 2);
+    for (let i = keep; i < n.ne0; i++) store<f32>(py + ((<usize>i) << 2), -Infinity);
   }
 }

@@ -9,24 +9,30 @@ import { isPacked, liveRows, Node, paramI, paramPtr, rowPtr, share, shareFlat } 
 
 if (Glu.COUNT != 6) ERROR("glu.ts: new function without a case in gluRow()");
 
+
 @unmanaged
 class Reglu {
+
   @inline
   apply(x: v128, g: v128, pp: usize): v128 {
     return f32x4.mul(v128.and(x, f32x4.gt(x, f32x4.splat(0))), g);
   }
 }
 
+
 @unmanaged
 class Geglu {
+
   @inline
   apply(x: v128, g: v128, pp: usize): v128 {
     return f32x4.mul(gelu4(x), g);
   }
 }
 
+
 @unmanaged
 class Swiglu {
+
   @inline
   apply(x: v128, g: v128, pp: usize): v128 {
     return f32x4.mul(silu4(x), g);
@@ -36,6 +42,7 @@ class Swiglu {
 /** Parameters alpha, limit: x <= limit, |g| <= limit; x sigmoid(alpha x) (g + 1) */
 @unmanaged
 class SwigluOai {
+
   @inline
   apply(x: v128, g: v128, pp: usize): v128 {
     const alpha = v128.load32_splat(pp);
@@ -47,16 +54,20 @@ class SwigluOai {
   }
 }
 
+
 @unmanaged
 class GegluErf {
+
   @inline
   apply(x: v128, g: v128, pp: usize): v128 {
     return f32x4.mul(geluErf4(x), g);
   }
 }
 
+
 @unmanaged
 class GegluQuick {
+
   @inline
   apply(x: v128, g: v128, pp: usize): v128 {
     return f32x4.mul(geluQuick4(x), g);

@@ -36,7 +36,7 @@ const INTERLEAVED = 40;
 export function rope(n: Node, ith: i32, nth: i32): void {
   const x = n.src0!;
   const rows = liveRows(n);
-  const pc = n.scratchData + <usize>ith * ((<usize>n.ne0 << 2) + 16);
+  const pc = n.scratchData + <usize>ith * (((<usize>n.ne0) << 2) + 16);
   let token = -1;
   for (let r = share(rows, ith, nth), end = share(rows, ith + 1, nth); r < end; r++) {
     const i2 = (r / n.ne1) % n.ne2;
@@ -60,14 +60,14 @@ function rotateRow(n: Node, px: usize, py: usize, pc: usize): void {
   const adjacent = paramI(n, MODE) == 0;
   if (px != py) memory.copy(py, px, <usize>n.ne0 * size);
   // bytes from one pair to the next, and between the two of a pair
-  const step = adjacent ? 2 * size : size;
-  const apart = adjacent ? size : <usize>count * size;
-  const ps = pc + (<usize>n.ne0 << 1);
+  const step: usize = adjacent ? size << 1 : size;
+  const apart: usize = adjacent ? size : <usize>count * size;
+  const ps = pc + ((<usize>n.ne0) << 1);
   px = py + <usize>paramI(n, OFFSET) * size;
   for (let p = 0; p < count; p += 4) {
     const k = min(count - p, 4);
-    const c = loadLanes(Type.F32, pc + (<usize>p << 2), 4, k);
-    const s = loadLanes(Type.F32, ps + (<usize>p << 2), 4, k);
+    const c = loadLanes(Type.F32, pc + ((<usize>p) << 2), 4, k);
+    const s = loadLanes(Type.F32, ps + ((<usize>p) << 2), 4, k);
     const a = loadLanes(type, px, step, k);
     const b = loadLanes(type, px + apart, step, k);
     storeLanes(type, px, step, k, f32x4.sub(f32x4.mul(a, c), f32x4.mul(b, s)));
@@ -80,8 +80,8 @@ function rotateRow(n: Node, px: usize, py: usize, pc: usize): void {
 function angles(n: Node, token: i32, pc: usize): void {
   const mode = paramI(n, MODE);
   const multi = (mode & MULTI_AXIS) != 0;
-  const ps = pc + (<usize>n.ne0 << 1);
-  const pt = ps + (<usize>n.ne0 << 1);
+  const ps = pc + ((<usize>n.ne0) << 1);
+  const pt = ps + ((<usize>n.ne0) << 1);
   const factors = n.src2;
   const ratio = f32x4.splat(Mathf.pow(paramF(n, FREQ_BASE), <f32>-2 / <f32>paramI(n, N_DIMS)));
   let low: f32 = 0;
@@ -90,13 +90,15 @@ function angles(n: Node, token: i32, pc: usize): void {
     low = max<f32>(0, floor<f32>(correction(n, paramF(n, BETA_FAST))));
     high = min<f32>(<f32>(paramI(n, N_DIMS) - 1), ceil<f32>(correction(n, paramF(n, BETA_SLOW))));
   }
-  for (let k = 0; k < (multi ? 4 : 1); k++) store<f32>(pt + (<usize>k << 2), position(n, token, k));
+  for (let k = 0, planes = multi ? 4 : 1; k < planes; k++)
+    store<f32>(pt + ((<usize>k) << 2), position(n, token, k));
   for (let p = 0, count = pairs(n); p < count; p++) {
     const axis = multi ? axisOf(n, mode, p) : 0;
-    if (mode == VISION && startsSection(n, p)) store<f32>(pt + (<usize>axis << 2), position(n, token, axis));
-    let theta = load<f32>(pt + (<usize>axis << 2));
+    if (mode == VISION && startsSection(n, p))
+      store<f32>(pt + ((<usize>axis) << 2), position(n, token, axis));
+    let theta = load<f32>(pt + ((<usize>axis) << 2));
     if (factors != null) theta /= load<f32>(factors.data + <usize>p * factors.nb0);
-    storeAngle(n, theta, p, low, high, pc + (<usize>p << 2), ps + (<usize>p << 2));
+    storeAngle(n, theta, p, low, high, pc + ((<usize>p) << 2), ps + ((<usize>p) << 2));
     v128.store(pt, f32x4.mul(v128.load(pt), ratio));
   }
 }
@@ -120,8 +122,8 @@ function storeAngle(n: Node, theta: f32, p: i32, low: f32, high: f32, pc: usize,
   let angle = scale * theta;
   if (ext != 0) {
     const along = (<f32>p - low) / max<f32>(0.001, high - low);
-    const mix = (1 - min<f32>(1, max<f32>(0, along))) * ext;
-    angle = angle * (1 - mix) + theta * mix;
+    const mix = (<f32>1 - min<f32>(1, max<f32>(0, along))) * ext;
+    angle = angle * (<f32>1 - mix) + theta * mix;
     magnitude *= 1 + <f32>0.1 * Mathf.log(1 / scale);
   }
   store<f32>(pc, Mathf.cos(angle) * magnitude);

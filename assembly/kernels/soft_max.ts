@@ -14,8 +14,9 @@ import { liveRows, Node, paramF, rowAt, rowPtr, share } from "../node";
 export function alibiSlope(maxBias: f32, h: i32, heads: i32): f32 {
   if (maxBias <= 0) return 1;
   const n = 1 << (31 - clz(heads));
-  if (h < n) return Mathf.pow(Mathf.pow(2, -maxBias / <f32>n), <f32>(h + 1));
-  return Mathf.pow(Mathf.pow(2, -maxBias / <f32>(2 * n)), <f32>(2 * (h - n) + 1));
+  const base = Mathf.pow(2, -maxBias / <f32>n);
+  if (h < n) return Mathf.pow(base, <f32>(h + 1));
+  return Mathf.pow(Mathf.sqrt(base), <f32>((h - n) * 2 + 1));
 }
 
 /** Parameters: scale, max bias. */
@@ -26,7 +27,7 @@ export function softMax(n: Node, ith: i32, nth: i32): void {
   for (let r = share(rows, ith, nth), end = share(rows, ith + 1, nth); r < end; r++) {
     const i2 = (r / n.ne1) % n.ne2;
     const slope = alibiSlope(paramF(n, 1), i2, n.ne2);
-    const sink = n.src2 == null ? -Infinity : load<f32>(n.src2!.data + <usize>i2 * n.src2!.nb0);
+    const sink: f32 = n.src2 == null ? <f32>-Infinity : load<f32>(n.src2!.data + <usize>i2 * n.src2!.nb0);
     const py = rowPtr(n, r);
     const top = max<f32>(logits(n, r, rowPtr(x, r), py, scale, slope), sink);
     normalise(py, n.ne0, top, sink);
@@ -65,7 +66,7 @@ function logits(n: Node, r: i32, px: usize, py: usize, scale: f32, slope: f32): 
 
 // e^(z - top) over the sum of all, that of the sink included.
 function normalise(py: usize, n: i32, top: f32, sink: f32): void {
-  if (top == -Infinity) return memory.fill(py, 0, <usize>n << 2);
+  if (top == -Infinity) return memory.fill(py, 0, (<usize>n) << 2);
   const t = f32x4.splat(top);
   let sum = f64x2.splat(0);
   let p = py;

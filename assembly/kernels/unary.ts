@@ -101,7 +101,17 @@ function apply(n: Node, fn: i32, pp: usize, ith: i32, nth: i32): void {
     const total = <usize>rows * n.ne0;
     const first = shareFlat(total, ith, nth);
     const count = shareFlat(total, ith + 1, nth) - first;
-    return applyRow(fn, a.type, a.data + first * a.nb0, a.nb0, n.type, n.data + first * n.nb0, n.nb0, count, pp);
+    return applyRow(
+      fn,
+      a.type,
+      a.data + first * a.nb0,
+      a.nb0,
+      n.type,
+      n.data + first * n.nb0,
+      n.nb0,
+      count,
+      pp,
+    );
   }
   for (let r = share(rows, ith, nth), end = share(rows, ith + 1, nth); r < end; r++) {
     applyRow(fn, a.type, rowPtr(a, r), a.nb0, n.type, rowPtr(n, r), n.nb0, n.ne0, pp);

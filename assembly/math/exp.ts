@@ -35,6 +35,7 @@ const C = memory.data<f32>([
   0.14012232422828674, 0.13999569416046143, 0.20010849833488464, 0.3333320617675781,
 ]);
 
+
 @inline
 function c(offs: usize): v128 {
   return v128.load32_splat(C + offs);

@@ -21,7 +21,7 @@ const MASK = memory.data<u32>([0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0
 /** Vector whose first `k` lanes (0 to 4) are all ones, the others zero. */
 @inline
 export function laneMask(k: i32): v128 {
-  return v128.load(MASK + (<usize>(4 - k) << 2));
+  return v128.load(MASK + ((<usize>(4 - k)) << 2));
 }
 
 /** One element of type F32, F16 or BF16. */
