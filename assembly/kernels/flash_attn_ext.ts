@@ -65,9 +65,10 @@ class Row {
   sum: f32;
 }
 
+
 @inline
 function rowOf(w: Work, i: i32): Row {
-  return changetype<Row>(w.rows + (<usize>i << 6));
+  return changetype<Row>(w.rows + ((<usize>i) << 6));
 }
 
 /** Parameters: scale, max bias, soft cap, precision (ignored), window. */
@@ -81,7 +82,7 @@ export function flashAttnExt(n: Node, ith: i32, nth: i32): void {
   let r = <i32>((total * ith) / nth);
   const end = <i32>((total * (ith + 1)) / nth);
   if (r >= end) return;
-  const w = layOut(n, n.scratchData + (<usize>(n.scratch / nth) & ~63) * <usize>ith);
+  const w = layOut(n, n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith);
   while (r < end) {
     const first = r % perHead;
     w.count = min(ROWS, min(perHead - first, end - r));
@@ -95,11 +96,11 @@ function layOut(n: Node, scratch: usize): Work {
   const w = changetype<Work>(scratch);
   w.scale = paramF(n, SCALE);
   w.cap = paramF(n, SOFTCAP);
-  w.nbd = <usize>((n.src0!.ne0 + 3) & ~3) << 2;
-  w.nbv = <usize>((n.ne0 + 3) & ~3) << 2;
+  w.nbd = (<usize>((n.src0!.ne0 + 3) & ~3)) << 2;
+  w.nbv = (<usize>((n.ne0 + 3) & ~3)) << 2;
   w.rows = scratch + 64;
-  w.p = w.rows + (<usize>ROWS << 6);
-  w.q = w.p + (<usize>(CELLS + 4) << 2);
+  w.p = w.rows + ((<usize>ROWS) << 6);
+  w.q = w.p + ((<usize>(CELLS + 4)) << 2);
   w.acc = w.q + <usize>ROWS * w.nbd;
   w.k = w.acc + <usize>ROWS * w.nbv;
   w.v = w.k + <usize>CELLS * w.nbd;
@@ -154,7 +155,7 @@ function begin(n: Node, w: Work, i: i32, t: i32, h: i32, s: i32): void {
     w.hi = max(w.hi, r.hi);
   }
   memory.fill(r.q, 0, w.nbd);
-  memory.copy(r.q, rowAt(q, t, h, s), <usize>q.ne0 << 2);
+  memory.copy(r.q, rowAt(q, t, h, s), (<usize>q.ne0) << 2);
   memory.fill(r.acc, 0, w.nbv);
 }
 
@@ -196,7 +197,7 @@ function step(n: Node, w: Work, r: Row, j: i32, pk: usize, nbk: usize, pv: usize
 // Scores of cells [a, b) to w.p; around them -Infinity, to the next multiple of four.
 function scores(w: Work, pq: usize, pk: usize, nbk: usize, a: i32, b: i32): void {
   const low = f32x4.splat(-Infinity);
-  v128.store(w.p + (<usize>(a & ~3) << 2), low);
+  v128.store(w.p + ((<usize>(a & ~3)) << 2), low);
   const cap = w.cap;
   const scale = f32x4.splat(cap == 0 ? w.scale : w.scale / cap);
   const last = pk + <usize>(b - 1) * nbk;
@@ -206,9 +207,9 @@ function scores(w: Work, pq: usize, pk: usize, nbk: usize, a: i32, b: i32): void
     const p2 = min(p1 + nbk, last);
     let z = f32x4.mul(dots(pq, p0, p1, p2, min(p2 + nbk, last), w.nbd), scale);
     if (cap != 0) z = f32x4.mul(tanh4(z), f32x4.splat(cap));
-    v128.store(w.p + (<usize>c << 2), z);
+    v128.store(w.p + ((<usize>c) << 2), z);
   }
-  v128.store(w.p + (<usize>b << 2), low);
+  v128.store(w.p + ((<usize>b) << 2), low);
 }
 
 // One q row times four k rows of nbd bytes.
@@ -240,14 +241,14 @@ function addMask(mask: Node, p: usize, r: Row, j: i32, a: i32, b: i32): void {
   for (let c = a; c < b; c++) {
     const pm = r.mask + <usize>(j + c) * mask.nb0;
     const m = mask.type == Type.F16 ? f16ToF32(load<u16>(pm)) : load<f32>(pm);
-    const pc = p + (<usize>c << 2);
+    const pc = p + ((<usize>c) << 2);
     store<f32>(pc, m == -Infinity ? m : load<f32>(pc) + r.slope * m);
   }
 }
 
 function highest(p: usize, a: i32, b: i32): f32 {
   let m = f32x4.splat(-Infinity);
-  for (let c = a & ~3; c < b; c += 4) m = f32x4.max(m, v128.load(p + (<usize>c << 2)));
+  for (let c = a & ~3; c < b; c += 4) m = f32x4.max(m, v128.load(p + ((<usize>c) << 2)));
   const lo = max<f32>(f32x4.extract_lane(m, 0), f32x4.extract_lane(m, 1));
   return max<f32>(lo, max<f32>(f32x4.extract_lane(m, 2), f32x4.extract_lane(m, 3)));
 }
@@ -265,7 +266,7 @@ function weigh(p: usize, a: i32, b: i32, top: f32): f32 {
   const t = f32x4.splat(top);
   let sum = f32x4.splat(0);
   for (let c = a & ~3; c < b; c += 4) {
-    const pc = p + (<usize>c << 2);
+    const pc = p + ((<usize>c) << 2);
     const e = exp4(f32x4.sub(v128.load(pc), t));
     v128.store(pc, e);
     sum = f32x4.add(sum, e);
@@ -277,10 +278,10 @@ function weigh(p: usize, a: i32, b: i32, top: f32): f32 {
 function accumulate(acc: usize, bytes: usize, p: usize, pv: usize, nbv: usize, a: i32, b: i32): void {
   const end = acc + bytes;
   for (let c = a & ~3; c < b; c += 4) {
-    const w = v128.load(p + (<usize>c << 2));
+    const w = v128.load(p + ((<usize>c) << 2));
     const v = pv + <usize>c * nbv;
     if (v128.any_true(f32x4.eq(w, f32x4.splat(0)))) {
-      const stop = p + (<usize>c << 2) + 16;
+      const stop = p + ((<usize>c) << 2) + 16;
       for (let q = stop - 16, u = v; q < stop; q += 4, u += nbv) {
         if (load<f32>(q) != 0) addOne(acc, end, load<f32>(q), u);
       }
@@ -321,5 +322,5 @@ function finish(w: Work, r: Row, dv: i32): void {
   if (r.sink != -Infinity) r.sum += f32x4.extract_lane(exp4(f32x4.splat(r.sink - r.top)), 0);
   const f = f32x4.splat(r.sum == 0 ? 0 : 1 / r.sum);
   for (let p = r.acc, end = r.acc + w.nbv; p < end; p += 16) v128.store(p, f32x4.mul(v128.load(p), f));
-  memory.copy(r.out, r.acc, <usize>dv << 2);
+  memory.copy(r.out, r.acc, (<usize>dv) << 2);
 }

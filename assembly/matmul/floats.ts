@@ -14,29 +14,33 @@ export const PARTIAL_BYTES: usize = 1024;
 /** Bytes for the last k % 8 elements of a row and a column. */
 export const TAIL_BYTES: usize = 64;
 
-
 /** Eight weights at a time: what raw() says, then the first four by low(), the last four by high(). */
 @unmanaged
 class WeightF32 {
+
   @inline
   bytes(): usize {
     return 4;
   }
+
 
   @inline
   one(p: usize): f32 {
     return load<f32>(p);
   }
 
+
   @inline
   raw(p: usize): v128 {
     return v128.load(p);
   }
 
+
   @inline
   low(p: usize, raw: v128): v128 {
     return raw;
   }
+
 
   @inline
   high(p: usize, raw: v128): v128 {
@@ -44,27 +48,33 @@ class WeightF32 {
   }
 }
 
+
 @unmanaged
 class WeightF16 {
+
   @inline
   bytes(): usize {
     return 2;
   }
+
 
   @inline
   one(p: usize): f32 {
     return f16ToF32(load<u16>(p));
   }
 
+
   @inline
   raw(p: usize): v128 {
     return f16Upper(v128.load(p));
   }
 
+
   @inline
   low(p: usize, raw: v128): v128 {
     return f16Low(v128.load(p), raw);
   }
+
 
   @inline
   high(p: usize, raw: v128): v128 {
@@ -72,27 +82,33 @@ class WeightF16 {
   }
 }
 
+
 @unmanaged
 class WeightBF16 {
+
   @inline
   bytes(): usize {
     return 2;
   }
+
 
   @inline
   one(p: usize): f32 {
     return bf16ToF32(load<u16>(p));
   }
 
+
   @inline
   raw(p: usize): v128 {
     return i32x4.splat(0);
   }
 
+
   @inline
   low(p: usize, raw: v128): v128 {
     return bf16x4ToF32(v128.load16x4_u(p));
   }
+
 
   @inline
   high(p: usize, raw: v128): v128 {
