@@ -1,4 +1,4 @@
-// CONCAT: src1 behind src0 along one dimension. Any type, any strides.
+// CONCAT: src1 behind src0 along one dimension. Any strides (block types: rows without gaps).
 
 import { liveRows, Node, paramI, rowAt, rowPtr, share } from "../node";
 import { convert, offsetOf } from "./convert";

@@ -2,7 +2,7 @@
 
 import { canRepeat } from "../shape.ts";
 import { isQuantized, type Type } from "../types.ts";
-import { FLOATS, need, needShape, needType, type Operand, type OpDef, type Result } from "./op.ts";
+import { BLOCKS, FLOATS, need, needShape, needType, type Operand, type OpDef, type Result } from "./op.ts";
 
 /** Parameters of the binary operators. */
 export interface BinaryParams {
@@ -20,7 +20,7 @@ export function binaryDef(name: string, doc: string, quantized = false): OpDef<B
       const a = need(name, src, 0);
       const b = need(name, src, 1);
       const blocks = quantized && isQuantized(a.type);
-      if (!blocks) needType(name, "a", a.type, FLOATS);
+      needType(name, "a", a.type, quantized ? [...FLOATS, ...BLOCKS] : FLOATS);
       needType(name, "b", b.type, FLOATS);
       needType(name, "result", type ?? a.type, blocks ? [a.type] : FLOATS);
       needShape(name, canRepeat(b.ne, a.ne), a.ne, b.ne, "b does not repeat to a");

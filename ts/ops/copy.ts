@@ -3,16 +3,16 @@
 import { GraphError } from "../errors.ts";
 import { nelements } from "../shape.ts";
 import { isQuantized, Type, typeName } from "../types.ts";
-import { FLOATS, needRows, needShape, type Operand } from "./op.ts";
+import { BLOCKS, FLOATS, needRows, needShape, type Operand } from "./op.ts";
 
 // Elements of these are only moved, and F32 <-> I32 converted.
 const INTEGERS: readonly Type[] = [Type.I8, Type.I16, Type.I32, Type.I64, Type.F64];
 
 function converts(from: Type, to: Type): boolean {
-  if (from === to) return FLOATS.includes(from) || INTEGERS.includes(from) || isQuantized(from);
+  if (from === to) return [...FLOATS, ...INTEGERS, ...BLOCKS].includes(from);
   if (FLOATS.includes(from))
-    return FLOATS.includes(to) || isQuantized(to) || (from === Type.F32 && to === Type.I32);
-  return to === Type.F32 && (from === Type.I32 || isQuantized(from));
+    return FLOATS.includes(to) || BLOCKS.includes(to) || (from === Type.F32 && to === Type.I32);
+  return to === Type.F32 && (from === Type.I32 || BLOCKS.includes(from));
 }
 
 /** Refuses a copy of `a` into something of type, shape and strides of `to`. */

@@ -1,15 +1,16 @@
 // GET_ROWS: rows of a table by index.
 
 import { Type } from "../types.ts";
-import { need, needRows, needShape, needType, type OpDef, type Result } from "./op.ts";
+import { BLOCKS, FLOATS, need, needRows, needShape, needType, type OpDef, type Result } from "./op.ts";
 
 export const getRowsDef: OpDef = {
   name: "get_rows",
-  doc: "table [n, m, a, b] of any type, ids [k, a, b] I32 -> [n, k, a, b] F32 (I32 from an I32 table); an id outside the table ends the run with an error.",
+  doc: "table [n, m, a, b] of a float or block type or I32, ids [k, a, b] I32 -> [n, k, a, b] F32 (I32 from an I32 table); an id outside the table ends the run with an error.",
   inplace: false,
   infer(src): Result {
     const table = need("get_rows", src, 0);
     const ids = need("get_rows", src, 1);
+    needType("get_rows", "table", table.type, [...FLOATS, Type.I32, ...BLOCKS]);
     needType("get_rows", "ids", ids.type, [Type.I32]);
     needRows("get_rows", "table", table);
     const batches = table.ne[2] === ids.ne[1] && table.ne[3] === ids.ne[2] && ids.ne[3] === 1;

@@ -97,6 +97,7 @@ export const OPS: { readonly [K in Exclude<Op, Op.NONE | Op.COUNT>]: OpDef<never
  */
 export function opDef(op: Op): OpDef<never> {
   const def = (OPS as { readonly [id: number]: OpDef<never> | undefined })[op];
-  if (def === undefined) throw new GraphError("unsupported-op", `op ${op}: there is no such operator`, { actual: op });
+  if (def === undefined)
+    throw new GraphError("unsupported-op", `op ${op}: there is no such operator`, { actual: op });
   return def;
 }

@@ -62,6 +62,9 @@ export function f32bits(x: number): number {
 /** Types that elementwise operators compute on, in f32 and rounded once. */
 export const FLOATS: readonly Type[] = [Type.F32, Type.F16, Type.BF16];
 
+/** Block types that kernels read as f32 and write from f32. */
+export const BLOCKS: readonly Type[] = [Type.Q4_0, Type.Q8_0];
+
 /** Source `i`, which must be there. */
 export function need(op: string, src: readonly (Operand | undefined)[], i: number): Operand {
   const s = src[i];

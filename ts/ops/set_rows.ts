@@ -1,7 +1,7 @@
 // SET_ROWS: writes rows into a tensor by index, such as keys into a cache.
 
 import { Type } from "../types.ts";
-import { need, needRows, needShape, needType, type OpDef, type Result } from "./op.ts";
+import { BLOCKS, FLOATS, need, needRows, needShape, needType, type OpDef, type Result } from "./op.ts";
 
 export const setRowsDef: OpDef = {
   name: "set_rows",
@@ -13,6 +13,8 @@ export const setRowsDef: OpDef = {
     const target = need("set_rows", src, 2);
     needType("set_rows", "rows", rows.type, [Type.F32, Type.F16]);
     needType("set_rows", "ids", ids.type, [Type.I64, Type.I32]);
+    const targets = rows.type === Type.F32 ? [...FLOATS, ...BLOCKS] : FLOATS;
+    needType("set_rows", "target", target.type, targets);
     for (const x of [rows, target]) needRows("set_rows", x === rows ? "rows" : "target", x);
     const same = rows.ne[0] === target.ne[0] && rows.ne[2] === target.ne[2] && rows.ne[3] === target.ne[3];
     needShape("set_rows", same, target.ne, rows.ne, "only dimension 1 of rows may differ from target");
