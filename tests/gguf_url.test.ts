@@ -86,9 +86,11 @@ describe("an address", () => {
   });
 
   it("that cannot be reached is named", async () => {
-    const error = (await failure(openGguf("http://127.0.0.1:9/model.gguf"))) as DeviceError;
+    const gone = await startServer();
+    gone.close();
+    const error = (await failure(openGguf(`${gone.base}/model.gguf`))) as DeviceError;
     expect([error instanceof DeviceError, error.code]).toEqual([true, "io"]);
-    expect(error.message).toContain("http://127.0.0.1:9/model.gguf");
+    expect(error.message).toContain(`${gone.base}/model.gguf`);
   });
 
   const cuts: [string, (response: ServerResponse, end: number) => void][] = [

@@ -142,7 +142,7 @@ function leastBytes(type: GgufType): number {
 /** Passes over the strings once to find their end before it allocates anything. */
 function readStrings(cursor: Cursor, count: number): StringArray {
   const start = cursor.pos;
-  for (let i = 0; i < count; i++) cursor.skip(cursor.length("string length"));
+  cursor.skipStrings(count);
   const nBytes = cursor.pos - start;
   cursor.pos = start;
   const block = copyOf(cursor.take(nBytes));

@@ -24,18 +24,16 @@ export class UrlSource implements ByteSource {
   #size: number | undefined;
   /** size the server announced; a body that ends earlier was cut */
   readonly #announced: number | undefined;
-  readonly #abort: AbortController;
   #reader: Reader | undefined;
   /** bytes from the start of the body; the first #filled are valid */
   #head = new Uint8Array(0);
   #filled = 0;
   #spent = false;
 
-  private constructor(name: string, size: number | undefined, reader: Reader, abort: AbortController) {
+  private constructor(name: string, size: number | undefined, reader: Reader) {
     this.name = name;
     this.#size = this.#announced = size;
     this.#reader = reader;
-    this.#abort = abort;
   }
 
   /**
@@ -44,15 +42,14 @@ export class UrlSource implements ByteSource {
    */
   static async open(url: URL, signal?: AbortSignal): Promise<UrlSource> {
     signal?.throwIfAborted();
-    const abort = new AbortController();
     const name = nameOf(url);
-    const response = await fetchBody(url, name, abort, signal);
+    const response = await fetchBody(url, name, signal);
     if (!response.ok || response.body === null) {
-      abort.abort();
       const status = `${response.status} ${response.statusText}`.trim();
+      await response.body?.cancel();
       throw new DeviceError("io", `cannot fetch ${name}: status ${status}`, { actual: response.status });
     }
-    return new UrlSource(name, lengthOf(response), response.body.getReader(), abort);
+    return new UrlSource(name, lengthOf(response), response.body.getReader());
   }
 
   get size(): number | undefined {
@@ -94,9 +91,11 @@ export class UrlSource implements ByteSource {
 
   close(): Promise<void> {
     this.#spent = true;
-    this.#reader = undefined;
     this.#head = new Uint8Array(0);
-    this.#abort.abort();
+    const reader = this.#reader;
+    this.#reader = undefined;
+    // Ends the connection. Some hosts refuse it for a body that broke off, which is closed as it is.
+    reader?.cancel().catch(() => undefined);
     return Promise.resolve();
   }
 
@@ -177,14 +176,13 @@ class Sink {
   }
 }
 
-async function fetchBody(
-  url: URL,
-  name: string,
-  abort: AbortController,
-  signal: AbortSignal | undefined,
-): Promise<Response> {
+/** The response, as soon as its head is there. From then on the body is given up by cancelling its reader. */
+async function fetchBody(url: URL, name: string, signal: AbortSignal | undefined): Promise<Response> {
+  const abort = new AbortController();
+  // A blob: answers at once, and some hosts fall over when it is aborted after that.
+  const init = url.protocol === "blob:" ? {} : { signal: abort.signal };
   try {
-    return await abortable(fetch(url, { signal: abort.signal }), signal);
+    return await abortable(fetch(url, init), signal);
   } catch (cause) {
     abort.abort();
     if (signal?.aborted === true) throw signal.reason;
