@@ -50,6 +50,7 @@ describe("built files", () => {
         format: "esm",
         write: false,
         minify: true,
+        logLevel: "silent",
       });
       expect(outputFiles[0]!.text.trim(), entry).toBe("globalThis.kept=1;");
     }

@@ -224,8 +224,8 @@ export async function softMax(samples: Float32Array): Promise<number> {
   const plan = g.plan();
   x.write(samples);
   await g.compute();
-  const first: number | undefined = (await y.read())[0];
-  return plan.nBytes + (first ?? 0);
+  const values = await y.read();
+  return plan.nBytes + Number(values[0] ?? 0);
 }
 
 export async function story(source: string | URL | Blob | ArrayBuffer, signal: AbortSignal): Promise<string> {
