@@ -250,3 +250,44 @@ export const REGION_COUNT = 4096;
 export const REGION_TABLE = REGION_COUNT + 64;
 export const REGION_MAX = 1024;
 export const REGION_BYTES = 12;
+
+// Result of a plan, all f64. Addresses point into the workspace and hold until it is used again.
+//
+//   0 peak | 8 lower bound | 16 sum | 24 scratch | 32 optimal | 40 work | 48 count | 56.. lower upper bytes offset owner
+
+/** bytes the buffer must have */
+export const PLAN_PEAK = 0;
+/** most bytes alive at once: no placement is smaller */
+export const PLAN_LOWER_BOUND = 8;
+/** bytes of all tensors without any re-use, scratch not counted */
+export const PLAN_SUM = 16;
+/** largest scratch of a step, bytes */
+export const PLAN_SCRATCH = 24;
+/** 1 = peak equals the lower bound */
+export const PLAN_OPTIMAL = 32;
+/** work done, in buffers looked at */
+export const PLAN_WORK = 40;
+/** entries of the lifetime table */
+export const PLAN_COUNT = 48;
+/** address of i32: first step alive */
+export const PLAN_LOWER = 56;
+/** address of i32: first step no longer alive */
+export const PLAN_UPPER = 64;
+/** address of f64: padded bytes */
+export const PLAN_BYTES = 72;
+/** address of f64: offset in the buffer */
+export const PLAN_OFFSET = 80;
+/** address of i32: record that the entry was made for, or ~record for its scratch */
+export const PLAN_OWNER = 88;
+export const PLAN_RESULT_BYTES = 96;
+
+/** What a planning call came to. */
+export enum PlanStatus {
+  OK,
+  /** a size is negative, not a number, or the sizes add up to 2^53 or more */
+  BAD_SIZE,
+  /** a lifetime ends before it begins */
+  BAD_LIFETIME,
+  /** a negative count, or an alignment that is not a whole number of at least 1 */
+  BAD_COUNT,
+}

@@ -3,9 +3,23 @@
 import { NODE_BYTES, CTRL_FIRST, CTRL_LAST, CTRL_NTH, CTRL_RECORDS } from "./abi";
 import { computeNodes } from "./compute";
 import { done, fail, jobNumber, join, leave, nextJob, post, ready } from "./control";
+import { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace } from "./plan/records";
 import { regionAlloc, regionBytes, regionFree, regionInit, regionShortfall } from "./region";
 
-export { done, fail, jobNumber, join, leave, ready, regionAlloc, regionBytes, regionFree, regionInit, regionShortfall };
+export { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace };
+export {
+  done,
+  fail,
+  jobNumber,
+  join,
+  leave,
+  ready,
+  regionAlloc,
+  regionBytes,
+  regionFree,
+  regionInit,
+  regionShortfall,
+};
 
 /** Bytes of a node record, for the check against the TypeScript side. */
 export function nodeBytes(): i32 {

@@ -1,0 +1,135 @@
+// The planner's workspace: its header, how it is cut up, and typed access to its arrays.
+//
+// The caller gives one block of planWorkspace() bytes. It starts with a Plan; arrays follow, taken from the front and
+// given back in the opposite order by resetting `top`. Nothing lives outside it, so several plans can be made at once.
+
+/** State shared by the stages. Arrays are addresses; an index is a buffer, a section, or what the comment says. */
+@unmanaged
+export class Plan {
+  /** next free byte of the workspace */
+  top: usize;
+  /** xorshift state, never 0 */
+  seed: u32;
+  /** buffers with a size and a lifetime */
+  n: i32;
+  /** sections: maximal sets of buffers alive together */
+  m: i32;
+  /** buffer whose top was the peak of the last skyline run */
+  peakAt: i32;
+  align: f64;
+  /** work done so far and the most that may be done, in buffers looked at */
+  work: f64;
+  budget: f64;
+  /** most bytes alive at once: no plan can be smaller */
+  lowerBound: f64;
+  /** peak of the best plan so far; its offsets are bestOff */
+  best: f64;
+
+  // The list as given: nList entries, lifetimes [lower, upper), bytes, offsets. Index "id".
+  nList: i32;
+  lower: usize; // i32
+  upper: usize; // i32
+  bytes: usize; // f64
+  offset: usize; // f64, the result
+
+  // Per buffer.
+  id: usize; // i32, index in the list
+  c0: usize; // i32, first section
+  c1: usize; // i32, one past the last section
+  size: usize; // f64, padded to the alignment
+  off: usize; // f64, offsets of the run under way
+  bestOff: usize; // f64
+  key: usize; // f64, preference: larger is placed first
+  loadMet: usize; // f64, log2 of (highest load met / lowerBound)
+
+  // Per section.
+  load: usize; // f64, bytes alive
+  weight: usize; // f64, trouble seen so far
+  maxTree: usize; // f64[2m]
+
+  tree: usize; // Tree
+  sky: usize; // Sky
+}
+
+/** Bytes of a header, rounded up. */
+export const HEADER_BYTES: usize = (offsetof<Plan>() + 15) & ~15;
+
+/** Sizes must add up to less: every sum and offset is then exact in an f64. */
+export const SIZE_LIMIT: f64 = 9007199254740992;
+
+/** Whether `align` is a whole number of at least 1. */
+export function alignOk(align: f64): bool {
+  return align >= 1 && align < SIZE_LIMIT && Math.floor(align) == align;
+}
+
+/** Opens a workspace. */
+export function planInit(pWork: usize, align: f64, budget: f64, seed: i32): Plan {
+  const p = changetype<Plan>(pWork);
+  p.top = pWork + HEADER_BYTES;
+  p.align = align;
+  p.budget = budget;
+  p.work = 0;
+  p.nList = 0;
+  p.best = 0;
+  p.lowerBound = 0;
+  setSeed(p, seed);
+  return p;
+}
+
+/** Takes bytes from the workspace, 8-byte aligned. */
+export function take(p: Plan, bytes: usize): usize {
+  const at = p.top;
+  p.top = at + ((bytes + 7) & ~7);
+  return at;
+}
+
+
+@inline
+export function geti(a: usize, i: i32): i32 {
+  return load<i32>(a + ((<usize>i) << 2));
+}
+
+
+@inline
+export function puti(a: usize, i: i32, v: i32): void {
+  store<i32>(a + ((<usize>i) << 2), v);
+}
+
+
+@inline
+export function getf(a: usize, i: i32): f64 {
+  return load<f64>(a + ((<usize>i) << 3));
+}
+
+
+@inline
+export function putf(a: usize, i: i32, v: f64): void {
+  store<f64>(a + ((<usize>i) << 3), v);
+}
+
+/** Smallest multiple of `align` that holds `bytes`. Exact: both are integers below 2^53. */
+export function pad(bytes: f64, align: f64): f64 {
+  return Math.ceil(bytes / align) * align;
+}
+
+/** Monotone, piecewise linear log2 from the bits of x > 0: the same on every engine, unlike Math.log. */
+@inline
+export function lg(x: f64): f64 {
+  return f64(reinterpret<i64>(x) - 0x3ff0000000000000) * 2.220446049250313e-16;
+}
+
+/** Spreads a seed over the bits of a state that is never 0. */
+export function setSeed(p: Plan, seed: i32): void {
+  const s = <u32>seed * 2654435761 + 1;
+  p.seed = s != 0 ? s : 1;
+}
+
+/** Next random number in [0, 1). */
+export function random(p: Plan): f64 {
+  let s = p.seed;
+  s ^= s << 13;
+  s ^= s >> 17;
+  s ^= s << 5;
+  p.seed = s;
+  return f64(s) * 2.3283064365386963e-10;
+}
