@@ -12,6 +12,8 @@ export interface Memory {
   write(offset: number, bytes: Uint8Array): void;
   /** a copy of `nBytes` bytes */
   read(offset: number, nBytes: number): Promise<Uint8Array>;
+  /** copies as many bytes as `target` has */
+  readInto(offset: number, target: Uint8Array): Promise<void>;
 }
 
 /** Where the data of a tensor lies. */

@@ -1,6 +1,6 @@
 // Linear memory as an arena: regions with a kind, views that survive growth, and the account of all bytes.
 
-import { Region } from "../../assembly/abi.ts";
+import { Region, REGION_UNIT } from "../../assembly/abi.ts";
 import { DeviceError } from "../errors.ts";
 import type { Exports } from "./wasm.ts";
 
@@ -24,6 +24,8 @@ export interface MemoryReport {
 /** Linear memory and who owns which part of it. Addresses are bytes from its start. */
 export class Arena {
   readonly memory: WebAssembly.Memory;
+  /** bytes the memory can grow to */
+  readonly maxBytes: number;
   readonly #core: Exports;
   #buffer: ArrayBufferLike | undefined;
   #u8!: Uint8Array;
@@ -32,8 +34,9 @@ export class Arena {
   #f32!: Float32Array;
   #f64!: Float64Array;
 
-  constructor(memory: WebAssembly.Memory, core: Exports) {
+  constructor(memory: WebAssembly.Memory, maxBytes: number, core: Exports) {
     this.memory = memory;
+    this.maxBytes = maxBytes;
     this.#core = core;
     core.regionInit();
   }
@@ -80,6 +83,16 @@ export class Arena {
     });
   }
 
+  /** Bytes held by regions. */
+  get usedBytes(): number {
+    return this.memory.buffer.byteLength - this.#core.regionBytes(Region.FREE);
+  }
+
+  /** Bytes that a region of `nBytes` takes. */
+  regionBytes(nBytes: number): number {
+    return Math.max(1, Math.ceil(nBytes / REGION_UNIT)) * REGION_UNIT;
+  }
+
   /** Gives a region back. */
   free(address: number): void {
     this.#core.regionFree(address);
@@ -95,7 +108,7 @@ export class Arena {
     if (shortfall <= 0) return;
     const total = this.memory.buffer.byteLength;
     try {
-      if (total + shortfall > 65536 * PAGE) throw new RangeError("beyond 4 GiB");
+      if (total + shortfall > this.maxBytes) throw new RangeError("beyond the limit");
       this.memory.grow(Math.ceil(shortfall / PAGE));
     } catch (cause) {
       throw new DeviceError(

@@ -44,6 +44,17 @@ export class CpuBuffer implements Buffer {
     return this.#arena.u8.slice(at, at + nBytes);
   }
 
+  async readInto(offset: number, target: Uint8Array): Promise<void> {
+    const at = this.address + offset;
+    target.set(this.#arena.u8.subarray(at, at + target.length));
+  }
+
+  /** The bytes themselves, to read a file into. Ask again after anything that may grow memory. */
+  view(offset: number, nBytes: number): Uint8Array {
+    const at = this.address + offset;
+    return this.#arena.u8.subarray(at, at + nBytes);
+  }
+
   clear(): void {
     this.#arena.u8.fill(0, this.address, this.address + this.size);
   }

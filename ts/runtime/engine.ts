@@ -1,15 +1,16 @@
 // The engine: one arena, one thread pool, one backend; makes graphs and plans them.
 
-import { CPU_ALIGN, Flag } from "../../assembly/abi.ts";
+import { CPU_ALIGN, Flag, NODE_BYTES } from "../../assembly/abi.ts";
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import { type ComputeOptions, Graph, type GraphHost, type Plan } from "../graph/graph.ts";
-import { checkProgram } from "../graph/program.ts";
+import { checkProgram, type Program } from "../graph/program.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";
 import { alignUp } from "../shape.ts";
 import { Arena, type MemoryReport } from "./arena.ts";
 import type { Backend, Buffer, BufferUse, Executable } from "./backend.ts";
 import { CpuBackend, CpuBuffer } from "./cpu.ts";
 import { bindProgram, planProgram, type PlannedProgram } from "./plan_program.ts";
+import { recordCount } from "./records.ts";
 import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate, type WasmOption } from "./wasm.ts";
 
@@ -62,9 +63,9 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
     logger?.warn?.("memory cannot be shared here (a page must be cross-origin isolated): one thread");
   }
   const core = await compileCore(options.wasm, shared);
-  const memory = createMemory(START_PAGES, shared, Math.max(START_PAGES, Math.floor(maxMemory / PAGE)));
+  const { memory, maxPages } = createMemory(START_PAGES, shared, Math.min(65536, Math.floor(maxMemory / PAGE)));
   const exports = instantiate(core.module, memory);
-  const arena = new Arena(memory, exports);
+  const arena = new Arena(memory, maxPages * PAGE, exports);
   const pool = await startPool(
     { module: core.module, memory, core: exports, nThreads: shared ? wanted : 1, workerUrl: options.workerUrl },
     logger,
@@ -189,6 +190,20 @@ export class Engine implements GraphHost {
     }
   }
 
+  /** Bytes that {@link reserve} would take for these graphs; nothing is kept. */
+  measure(graphs: readonly Graph[]): { readonly records: number; readonly compute: number } {
+    this.#alive();
+    let records = 0;
+    let compute = 0;
+    for (const g of graphs) {
+      const planned = planProgram(this.arena, this.core, this.#lower(g), this.backend.bufferType, this.nThreads, addressOf);
+      this.arena.free(planned.records);
+      records += this.arena.regionBytes(recordCount(planned.program) * NODE_BYTES);
+      compute = Math.max(compute, planned.nBytes);
+    }
+    return { records, compute: this.arena.regionBytes(compute) };
+  }
+
   /** Runs a planned graph once; see {@link Graph.compute}. */
   async compute(graph: Graph, options: ComputeOptions): Promise<void> {
     this.#alive();
@@ -237,6 +252,13 @@ export class Engine implements GraphHost {
 
   // Weights made by g.weight() get their buffer on the first plan and keep it.
   #prepare(graph: Graph): PlannedProgram {
+    const program = this.#lower(graph);
+    const fresh = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0 && t.placement === undefined);
+    if (fresh.length > 0) this.#addWeights(graph, fresh);
+    return planProgram(this.arena, this.core, program, this.backend.bufferType, this.nThreads, addressOf);
+  }
+
+  #lower(graph: Graph): Program {
     const program = this.backend.lower(graph.program());
     checkProgram(program);
     for (const { tensor, src } of program.nodes) {
@@ -245,9 +267,7 @@ export class Engine implements GraphHost {
         op: tensor.name,
       });
     }
-    const fresh = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0 && t.placement === undefined);
-    if (fresh.length > 0) this.#addWeights(graph, fresh);
-    return planProgram(this.arena, this.core, program, this.backend.bufferType, this.nThreads, addressOf);
+    return program;
   }
 
   #addWeights(graph: Graph, tensors: readonly Tensor[]): void {

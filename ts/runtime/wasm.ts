@@ -102,11 +102,17 @@ export function withShared(bytes: Uint8Array, shared: boolean): Uint8Array<Array
   return out;
 }
 
-/** A memory of at least `pages` 64 KiB pages that may grow as far as this engine allows. */
-export function createMemory(pages: number, shared: boolean, maxPages = 65536): WebAssembly.Memory {
-  for (let maximum = maxPages; ; maximum = Math.ceil(maximum / 2)) {
+/** A memory and the pages it may grow to. */
+export interface GrowableMemory {
+  readonly memory: WebAssembly.Memory;
+  readonly maxPages: number;
+}
+
+/** A memory of `pages` 64 KiB pages that may grow as far as this engine allows, at most to `maxPages`. */
+export function createMemory(pages: number, shared: boolean, maxPages = 65536): GrowableMemory {
+  for (let maximum = Math.max(pages, maxPages); ; maximum = Math.ceil(maximum / 2)) {
     try {
-      return new WebAssembly.Memory({ initial: pages, maximum: Math.max(maximum, pages), shared });
+      return { memory: new WebAssembly.Memory({ initial: pages, maximum, shared }), maxPages: maximum };
     } catch (cause) {
       if (maximum > Math.max(pages, 1024)) continue;
       throw new DeviceError("out-of-memory", `wasm: no memory of ${pages} pages to be had`, { cause });
@@ -133,7 +139,7 @@ export function instantiate(module: WebAssembly.Module, memory: WebAssembly.Memo
 // Some engines validate relaxed SIMD and compute its dot wrongly in one of their tiers.
 function knownAnswer(module: WebAssembly.Module, shared: boolean): boolean {
   try {
-    return instantiate(module, createMemory(4, shared, 4)).selfTest() === 1;
+    return instantiate(module, createMemory(4, shared, 4).memory).selfTest() === 1;
   } catch {
     return false;
   }
