@@ -6,6 +6,7 @@
 import { NODE_BYTES, Op } from "./abi";
 import { barrier, checkAbort, enter } from "./control";
 import { add } from "./kernels/add";
+import { mulMat } from "./kernels/mul_mat";
 import { Node } from "./node";
 
 // A new op must be looked at here: add its case to dispatch(), then raise this number.
@@ -28,6 +29,9 @@ function dispatch(n: Node, ith: i32, nth: i32): void {
   switch (n.op) {
     case Op.ADD:
       add(n, ith, nth);
+      break;
+    case Op.MUL_MAT:
+      mulMat(n, ith, nth);
       break;
     default:
       unreachable();

@@ -4,8 +4,10 @@ import { NODE_BYTES, CTRL_FIRST, CTRL_LAST, CTRL_NTH, CTRL_RECORDS } from "./abi
 import { computeNodes } from "./compute";
 import { done, fail, jobNumber, join, leave, nextJob, post, ready } from "./control";
 import { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace } from "./plan/records";
+import { dequantizeRow, quantizeRow } from "./quants/index";
 import { regionAlloc, regionBytes, regionFree, regionInit, regionShortfall } from "./region";
 
+export { dequantizeRow, quantizeRow };
 export { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace };
 export {
   done,

@@ -1,0 +1,265 @@
+// MUL_MAT: dst[m, n] = sum over k of a[k, m] * b[k, n], a repeated over dimensions 2 and 3 of b.
+//
+// Work is split by rows of a, in contiguous shares; each thread spreads out (or converts) the columns it needs in its
+// own scratch. Up to three columns: row by row, so that weights are read once as one stream. More: panels of eight
+// rows. All ways sum an element in the same order.
+
+import { Type } from "../abi";
+import { PANEL_ROWS, dotRows, isSplit, unpackPanel, zeroPoint } from "../matmul/blocks";
+import { columnBytes, expandColumn, expandGroup, groupColumns } from "../matmul/columns";
+import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
+import { TILE_BYTES, tile, tileSplit } from "../matmul/tile";
+import { Node, rowAt } from "../node";
+import { blockSize, dequantizeRow } from "../quants/index";
+
+// Columns from which panels are used.
+const PANEL_COLUMNS: i32 = 4;
+// Columns spread out at a time. ts/ops/mul_mat.ts counts scratch with the same number.
+const COLUMNS: i32 = 32;
+// Rows that go through all columns before the next ones, when there are two or three columns.
+const ROW_CHUNK: i32 = 16;
+
+export function mulMat(n: Node, ith: i32, nth: i32): void {
+  const a = n.src0!;
+  const n1 = n.ne2 * n.ne3 > 1 ? n.ne1 : liveOf(n, n.ne1);
+  const n2 = n.ne3 > 1 ? n.ne2 : n.ne2 > 1 ? liveOf(n, n.ne2) : 1;
+  const n3 = n.ne3 > 1 ? liveOf(n, n.ne3) : 1;
+  const rows = a.ne1;
+  const panels = n1 >= PANEL_COLUMNS;
+  const units = panels ? (rows + PANEL_ROWS - 1) / PANEL_ROWS : rows;
+  const total = <i64>units * n2 * n3;
+  if (n1 <= 0 || total <= 0) return;
+  const scratch = n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith;
+  let u = <i32>((total * ith) / nth);
+  const end = <i32>((total * (ith + 1)) / nth);
+  while (u < end) {
+    const batch = u / units;
+    const first = u % units;
+    const last = min(units, first + end - u);
+    product(n, batch % n2, batch / n2, n1, first, last, panels, scratch);
+    u += last - first;
+  }
+}
+
+// A dimension whose entries are the columns of a batch, cut to what is live.
+function liveOf(n: Node, ne: i32): i32 {
+  const live = n.live;
+  return live == null ? ne : max(0, min(ne, load<i32>(live.data)));
+}
+
+// Units [first, last) (rows or panels) of one matrix.
+function product(
+  n: Node,
+  i2: i32,
+  i3: i32,
+  n1: i32,
+  first: i32,
+  last: i32,
+  panels: bool,
+  scratch: usize,
+): void {
+  const a = n.src0!;
+  const b = n.src1!;
+  const pa = rowAt(a, 0, i2 / (n.ne2 / a.ne2), i3 / (n.ne3 / a.ne3));
+  const pb = rowAt(b, 0, i2, i3);
+  const pd = rowAt(n, 0, i2, i3);
+  const blocks = blockSize(a.type) > 1;
+  for (let c = 0; c < n1; c += COLUMNS) {
+    const columns = min(COLUMNS, n1 - c);
+    const px = pb + <usize>c * b.nb1;
+    const py = pd + <usize>c * n.nb1;
+    if (blocks) {
+      if (panels) blockPanels(n, pa, px, py, columns, first, last, scratch);
+      else blockRows(n, pa, px, py, columns, first, last, scratch);
+    } else {
+      if (panels) floatPanels(n, pa, px, py, columns, first, last, scratch);
+      else floatRows(n, pa, px, py, columns, first, last, scratch);
+    }
+  }
+}
+
+function blockRows(
+  n: Node,
+  pa: usize,
+  pb: usize,
+  pd: usize,
+  columns: i32,
+  first: i32,
+  last: i32,
+  scratch: usize,
+): void {
+  const a = n.src0!;
+  const nb = a.ne0 >> 5;
+  const split = isSplit(a.type);
+  const codes = columnBytes(split) * <usize>nb;
+  const column = codes + ((<usize>nb) << 3);
+  for (let c = 0; c < columns; c++) {
+    const p = scratch + <usize>c * column;
+    const ps = p + codes + ((<usize>nb) << 2);
+    expandColumn(pb + <usize>c * n.src1!.nb1, nb, zeroPoint(a.type), split, p, p + codes, ps);
+  }
+  const chunk = columns == 1 ? last - first : ROW_CHUNK;
+  for (let r = first; r < last; r += chunk) {
+    const rows = min(chunk, last - r);
+    for (let c = 0; c < columns; c++) {
+      const p = scratch + <usize>c * column;
+      const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
+      dotRows(
+        a.type,
+        pa + <usize>r * a.nb1,
+        a.nb1,
+        rows,
+        nb,
+        p,
+        p + codes,
+        p + codes + ((<usize>nb) << 2),
+        py,
+      );
+    }
+  }
+}
+
+// Scratch: panel codes, panel scales, tile, then the groups of columns: codes, scales, seeds.
+function blockPanels(
+  n: Node,
+  pa: usize,
+  pb: usize,
+  pd: usize,
+  columns: i32,
+  first: i32,
+  last: i32,
+  scratch: usize,
+): void {
+  const a = n.src0!;
+  const nb = a.ne0 >> 5;
+  const split = isSplit(a.type);
+  const lanes = groupColumns(split);
+  const codes = columnBytes(false) * <usize>nb;
+  const scales = scratch + 8 * codes;
+  const tileAt = scales + ((<usize>nb) << 5);
+  const groups = tileAt + TILE_BYTES;
+  const group: usize = 4 * codes + ((<usize>nb) << 5);
+  for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
+    expand(n.src1!, pb, c, columns, nb, zeroPoint(a.type), split, p, p + 4 * codes);
+  }
+  for (let u = first; u < last; u++) {
+    const r = u * PANEL_ROWS;
+    const rows = min(PANEL_ROWS, a.ne1 - r);
+    unpackPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch, scales);
+    for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
+      const d = p + 4 * codes;
+      if (split) tileSplit(scratch, scales, p, d, d + ((<usize>nb) << 4), nb, tileAt);
+      else tile(scratch, scales, p, d, d + ((<usize>nb) << 4), nb, tileAt);
+      storeTile(
+        tileAt,
+        split ? 64 : 32,
+        min(lanes, columns - c),
+        rows,
+        pd + <usize>c * n.nb1 + ((<usize>r) << 2),
+        n.nb1,
+      );
+    }
+  }
+}
+
+// Spreads out the group that starts at column c; columns past the last repeat it.
+function expand(
+  b: Node,
+  pb: usize,
+  c: i32,
+  columns: i32,
+  nb: i32,
+  zero: i32,
+  split: bool,
+  pq: usize,
+  pd: usize,
+): void {
+  const last = pb + <usize>(columns - 1) * b.nb1;
+  const p0 = pb + <usize>c * b.nb1;
+  const p1 = min(p0 + b.nb1, last);
+  const p2 = split ? p1 : min(p1 + b.nb1, last);
+  const p3 = split ? p1 : min(p2 + b.nb1, last);
+  expandGroup(p0, p1, p2, p3, nb, zero, split, pq, pd, pd + ((<usize>nb) << 4));
+}
+
+// Tile [column][8 rows], `step` bytes between columns, to the result.
+function storeTile(pt: usize, step: usize, columns: i32, rows: i32, py: usize, nb1: usize): void {
+  for (let c = 0; c < columns; c++, pt += step, py += nb1) {
+    if (rows == PANEL_ROWS) {
+      v128.store(py, v128.load(pt));
+      v128.store(py, v128.load(pt, 16), 16);
+    } else memory.copy(py, pt, (<usize>rows) << 2);
+  }
+}
+
+// Column c of a matrix as contiguous f32: in place, or converted to scratch.
+@inline
+function isPlain(b: Node): bool {
+  return b.type == Type.F32;
+}
+
+function floatRows(
+  n: Node,
+  pa: usize,
+  pb: usize,
+  pd: usize,
+  columns: i32,
+  first: i32,
+  last: i32,
+  scratch: usize,
+): void {
+  const a = n.src0!;
+  const b = n.src1!;
+  const k = a.ne0;
+  const px = plainColumns(b, pb, k, columns, scratch + TAIL_BYTES);
+  const nbx: usize = isPlain(b) ? <usize>b.nb1 : (<usize>k) << 2;
+  const chunk = columns == 1 ? last - first : ROW_CHUNK;
+  for (let r = first; r < last; r += chunk) {
+    const rows = min(chunk, last - r);
+    const pw = pa + <usize>r * a.nb1;
+    for (let c = 0; c < columns; c++) {
+      const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
+      dotRowsF(a.type, pw, a.nb1, rows, k, px + <usize>c * nbx, scratch, py);
+    }
+  }
+}
+
+function plainColumns(b: Node, pb: usize, k: i32, columns: i32, scratch: usize): usize {
+  if (isPlain(b)) return pb;
+  for (let c = 0; c < columns; c++) {
+    dequantizeRow(b.type, pb + <usize>c * b.nb1, scratch + <usize>c * ((<usize>k) << 2), k);
+  }
+  return scratch;
+}
+
+// Scratch: partial tiles, panel, then converted columns.
+function floatPanels(
+  n: Node,
+  pa: usize,
+  pb: usize,
+  pd: usize,
+  columns: i32,
+  first: i32,
+  last: i32,
+  scratch: usize,
+): void {
+  const a = n.src0!;
+  const b = n.src1!;
+  const k = a.ne0;
+  const panel = scratch + PARTIAL_BYTES;
+  const px = plainColumns(b, pb, k, columns, panel + panelBytesF(k));
+  const nbx: usize = isPlain(b) ? <usize>b.nb1 : (<usize>k) << 2;
+  const lastColumn = px + <usize>(columns - 1) * nbx;
+  for (let u = first; u < last; u++) {
+    const r = u * PANEL_ROWS;
+    const rows = min(PANEL_ROWS, a.ne1 - r);
+    packPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, k, panel);
+    for (let c = 0; c < columns; c += 4) {
+      const x0 = px + <usize>c * nbx;
+      const x1 = min(x0 + nbx, lastColumn);
+      const x2 = min(x1 + nbx, lastColumn);
+      tileF(panel, x0, x1, x2, min(x2 + nbx, lastColumn), k, scratch);
+      storeTile(scratch, 32, min(4, columns - c), rows, pd + <usize>c * n.nb1 + ((<usize>r) << 2), n.nb1);
+    }
+  }
+}

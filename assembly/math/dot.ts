@@ -1,0 +1,100 @@
+// Integer dot products and horizontal sums. The only file that names relaxed instructions.
+//
+// A "code vector" holds small integers of one block in dot order, and the activations follow the same order:
+//   relaxed   i8x16: 16 consecutive k; four products per i32 lane. The operand q must lie in 0..127: then every engine
+//             gives the exact sum
+//   baseline  i16x8: the even, then the odd k of 16 consecutive ones; two products per i32 lane
+// Integer sums are exact, so both builds agree in every bit. Floats are never fused, for the same reason.
+
+/** Bytes of one activation in dot order. */
+export const XB: usize = ASC_FEATURE_RELAXED_SIMD ? 1 : 2;
+/** Code vectors per block of 32. */
+export const VECTORS: i32 = ASC_FEATURE_RELAXED_SIMD ? 2 : 4;
+
+// prettier-ignore
+const MASKS = memory.data<u32>([
+  0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f,
+  0x000f000f, 0x000f000f, 0x000f000f, 0x000f000f,
+], 16);
+
+/** acc + products of x (any sign) and q (0..127 in the relaxed build). */
+@inline
+export function dotq(x: v128, q: v128, acc: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return i32x4.relaxed_dot_i8x16_i7x16_add_s(x, q, acc);
+  else return i32x4.add(acc, i32x4.dot_i16x8_s(x, q));
+}
+
+/** Mask for nibbles(). From memory: a v128 constant in a loop would be made anew at every use. */
+@inline
+export function nibbleMask(): v128 {
+  return v128.load(MASKS + (ASC_FEATURE_RELAXED_SIMD ? 0 : 16));
+}
+
+/** Code vector i of 16 bytes whose low nibbles are elements 0..15 and whose high nibbles are elements 16..31. */
+@inline
+export function nibbles(v: v128, i: i32, m: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    return v128.and(i == 0 ? v : i16x8.shr_u(v, 4), m);
+  } else {
+    if (i == 3) return i16x8.shr_u(v, 12);
+    return v128.and(i == 0 ? v : i16x8.shr_u(v, i == 1 ? 8 : 4), m);
+  }
+}
+
+/** Code vector i of 32 signed bytes at p. */
+@inline
+export function bytes(p: usize, i: i32): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return v128.load(p + ((<usize>i) << 4));
+  const v = v128.load(p + ((<usize>(i >> 1)) << 4));
+  return i16x8.shr_s((i & 1) == 1 ? v : i16x8.shl(v, 8), 8);
+}
+
+/** Lane i of the result is the sum of the lanes of argument i. */
+@inline
+export function sums4(a: v128, b: v128, c: v128, d: v128): v128 {
+  const ab = i32x4.add(interleaveLow(a, b), interleaveHigh(a, b));
+  const cd = i32x4.add(interleaveLow(c, d), interleaveHigh(c, d));
+  return i32x4.add(
+    i8x16.shuffle(ab, cd, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+    i8x16.shuffle(ab, cd, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31),
+  );
+}
+
+/** Sum of the four i32 lanes. */
+@inline
+export function sumI32(v: v128): i32 {
+  const t = i32x4.add(v, i8x16.shuffle(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  return i32x4.extract_lane(t, 0) + i32x4.extract_lane(t, 1);
+}
+
+/** Sum of the four f32 lanes, (0 + 2) + (1 + 3). */
+@inline
+export function sumF32(v: v128): f32 {
+  const t = f32x4.add(v, i8x16.shuffle(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  return f32x4.extract_lane(t, 0) + f32x4.extract_lane(t, 1);
+}
+
+/** Lanes a0 b0 a1 b1, 32 bits each. */
+@inline
+export function interleaveLow(a: v128, b: v128): v128 {
+  return i8x16.shuffle(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+}
+
+/** Lanes a2 b2 a3 b3, 32 bits each. */
+@inline
+export function interleaveHigh(a: v128, b: v128): v128 {
+  return i8x16.shuffle(a, b, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
+}
+
+/** Writes the transpose of four vectors of 32-bit lanes: lane i of a, b, c, d goes to p + i * step. */
+@inline
+export function storeTransposed(p: usize, step: usize, a: v128, b: v128, c: v128, d: v128): void {
+  const ac0 = interleaveLow(a, c);
+  const ac1 = interleaveHigh(a, c);
+  const bd0 = interleaveLow(b, d);
+  const bd1 = interleaveHigh(b, d);
+  v128.store(p, interleaveLow(ac0, bd0));
+  v128.store(p + step, interleaveHigh(ac0, bd0));
+  v128.store(p + 2 * step, interleaveLow(ac1, bd1));
+  v128.store(p + 3 * step, interleaveHigh(ac1, bd1));
+}

@@ -1,0 +1,228 @@
+// F32, F16 and BF16 weights times f32 activations: one row times one column, and a packed panel times four columns.
+//
+// An output element is made of eight partial sums, one for each k modulo 8, added as ((0+4)+(2+6))+((1+5)+(3+7)). A row
+// keeps them in the lanes of two vectors; a panel makes them one after the other. No operation is fused, so both ways
+// give the same bits.
+
+import { Type } from "../abi";
+import { storeTransposed, sumF32 } from "../math/dot";
+import { bf16ToF32, bf16x4ToF32, f16ToF32, f16x4ToF32 } from "../math/f16";
+import { PANEL_ROWS } from "./blocks";
+
+/** Bytes for the eight partial tiles of a panel. */
+export const PARTIAL_BYTES: usize = 1024;
+/** Bytes for the last k % 8 elements of a row and a column. */
+export const TAIL_BYTES: usize = 64;
+
+
+@unmanaged
+class WeightF32 {
+
+  @inline
+  bytes(): usize {
+    return 4;
+  }
+
+
+  @inline
+  one(p: usize): f32 {
+    return load<f32>(p);
+  }
+
+
+  @inline
+  four(p: usize): v128 {
+    return v128.load(p);
+  }
+}
+
+
+@unmanaged
+class WeightF16 {
+
+  @inline
+  bytes(): usize {
+    return 2;
+  }
+
+
+  @inline
+  one(p: usize): f32 {
+    return f16ToF32(load<u16>(p));
+  }
+
+
+  @inline
+  four(p: usize): v128 {
+    return f16x4ToF32(v128.load16x4_u(p));
+  }
+}
+
+
+@unmanaged
+class WeightBF16 {
+
+  @inline
+  bytes(): usize {
+    return 2;
+  }
+
+
+  @inline
+  one(p: usize): f32 {
+    return bf16ToF32(load<u16>(p));
+  }
+
+
+  @inline
+  four(p: usize): v128 {
+    return bf16x4ToF32(v128.load16x4_u(p));
+  }
+}
+
+/** `rows` rows of k weights at pw, stride nbw, times the f32 column at px; results to py. pt: TAIL_BYTES of scratch. */
+export function dotRowsF(
+  type: i32,
+  pw: usize,
+  nbw: usize,
+  rows: i32,
+  k: i32,
+  px: usize,
+  pt: usize,
+  py: usize,
+): void {
+  if (type == Type.F16) rowsOf<WeightF16>(pw, nbw, rows, k, px, pt, py);
+  else if (type == Type.BF16) rowsOf<WeightBF16>(pw, nbw, rows, k, px, pt, py);
+  else rowsOf<WeightF32>(pw, nbw, rows, k, px, pt, py);
+}
+
+function rowsOf<T>(pw: usize, nbw: usize, rows: i32, k: i32, px: usize, pt: usize, py: usize): void {
+  const rest = k & 7;
+  memory.fill(pt, 0, TAIL_BYTES);
+  memory.copy(pt + 32, px + ((<usize>(k - rest)) << 2), (<usize>rest) << 2);
+  for (const end = py + ((<usize>rows) << 2); py < end; py += 4, pw += nbw) {
+    store<f32>(py, dotRow<T>(pw, k - rest, rest, px, pt));
+  }
+}
+
+// pt holds the last column elements, padded with zeros, behind the place for those of the row.
+@inline
+function dotRow<T>(p: usize, k8: i32, rest: i32, px: usize, pt: usize): f32 {
+  const t = changetype<T>(<usize>0);
+  const bytes = t.bytes();
+  let a = f32x4.splat(0);
+  let b = a;
+  for (const end = p + <usize>k8 * bytes; p < end; p += 8 * bytes, px += 32) {
+    a = f32x4.add(a, f32x4.mul(t.four(p), v128.load(px)));
+    b = f32x4.add(b, f32x4.mul(t.four(p + 4 * bytes), v128.load(px, 16)));
+  }
+  if (rest != 0) {
+    for (let i = 0; i < rest; i++) store<f32>(pt + ((<usize>i) << 2), t.one(p + <usize>i * bytes));
+    a = f32x4.add(a, f32x4.mul(v128.load(pt), v128.load(pt, 32)));
+    b = f32x4.add(b, f32x4.mul(v128.load(pt, 16), v128.load(pt, 48)));
+  }
+  return sumF32(f32x4.add(a, b));
+}
+
+/** Bytes of a panel of `k` columns. */
+export function panelBytesF(k: i32): usize {
+  return (<usize>((k + 7) & ~7)) << 5;
+}
+
+/** Packs eight rows as f32, [k % 8][k / 8][row]. Rows past `rows` repeat the last one. */
+export function packPanel(type: i32, pw: usize, nbw: usize, rows: i32, k: i32, pp: usize): void {
+  for (let r = 0; r < PANEL_ROWS; r += 4, pp += 16) {
+    const last = pw + <usize>(rows - 1) * nbw;
+    const p0 = min(pw + <usize>r * nbw, last);
+    const p1 = min(p0 + nbw, last);
+    const p2 = min(p1 + nbw, last);
+    const p3 = min(p2 + nbw, last);
+    if (type == Type.F16) packFour<WeightF16>(p0, p1, p2, p3, k, pp);
+    else if (type == Type.BF16) packFour<WeightBF16>(p0, p1, p2, p3, k, pp);
+    else packFour<WeightF32>(p0, p1, p2, p3, k, pp);
+  }
+}
+
+function packFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, k: i32, pp: usize): void {
+  const t = changetype<T>(<usize>0);
+  const bytes = t.bytes();
+  const step = panelBytesF(k) >> 3;
+  let i = 0;
+  for (; i + 8 <= k; i += 8, pp += 32) {
+    const o = <usize>i * bytes;
+    const h = o + 4 * bytes;
+    storeTransposed(pp, step, t.four(p0 + o), t.four(p1 + o), t.four(p2 + o), t.four(p3 + o));
+    storeTransposed(pp + 4 * step, step, t.four(p0 + h), t.four(p1 + h), t.four(p2 + h), t.four(p3 + h));
+  }
+  for (; i < k; i++, pp += step) {
+    const o = <usize>i * bytes;
+    store<f32>(pp, t.one(p0 + o));
+    store<f32>(pp, t.one(p1 + o), 4);
+    store<f32>(pp, t.one(p2 + o), 8);
+    store<f32>(pp, t.one(p3 + o), 12);
+  }
+}
+
+/** Packed panel at pp times the columns at x0..x3; the tile [4 columns][8 rows] to py, which has PARTIAL_BYTES. */
+export function tileF(pp: usize, x0: usize, x1: usize, x2: usize, x3: usize, k: i32, py: usize): void {
+  const step = panelBytesF(k) >> 3;
+  for (let c = 0; c < 8; c++, pp += step) {
+    const n = (k + 7 - c) >> 3;
+    partialTile(pp, pp + ((<usize>n) << 5), x0, x1, x2, x3, py + ((<usize>c) << 7));
+    x0 += 4;
+    x1 += 4;
+    x2 += 4;
+    x3 += 4;
+  }
+  for (let i: usize = 0; i < 128; i += 16) {
+    const p = py + i;
+    const even = f32x4.add(pair(p, 0), pair(p, 2));
+    v128.store(p, f32x4.add(even, f32x4.add(pair(p, 1), pair(p, 3))));
+  }
+}
+
+// Partial sums c and c + 4.
+@inline
+function pair(p: usize, c: usize): v128 {
+  return f32x4.add(v128.load(p + (c << 7)), v128.load(p + (c << 7), 512));
+}
+
+// Every eighth k of a panel, [pw, end), times the same k of four columns.
+function partialTile(pw: usize, end: usize, x0: usize, x1: usize, x2: usize, x3: usize, py: usize): void {
+  let a0 = f32x4.splat(0);
+  let a1 = a0;
+  let b0 = a0;
+  let b1 = a0;
+  let c0 = a0;
+  let c1 = a0;
+  let d0 = a0;
+  let d1 = a0;
+  for (; pw < end; pw += 32) {
+    const w0 = v128.load(pw);
+    const w1 = v128.load(pw, 16);
+    let x = v128.load32_splat(x0);
+    a0 = f32x4.add(a0, f32x4.mul(w0, x));
+    a1 = f32x4.add(a1, f32x4.mul(w1, x));
+    x = v128.load32_splat(x1);
+    b0 = f32x4.add(b0, f32x4.mul(w0, x));
+    b1 = f32x4.add(b1, f32x4.mul(w1, x));
+    x = v128.load32_splat(x2);
+    c0 = f32x4.add(c0, f32x4.mul(w0, x));
+    c1 = f32x4.add(c1, f32x4.mul(w1, x));
+    x = v128.load32_splat(x3);
+    d0 = f32x4.add(d0, f32x4.mul(w0, x));
+    d1 = f32x4.add(d1, f32x4.mul(w1, x));
+    x0 += 32;
+    x1 += 32;
+    x2 += 32;
+    x3 += 32;
+  }
+  v128.store(py, a0);
+  v128.store(py, a1, 16);
+  v128.store(py, b0, 32);
+  v128.store(py, b1, 48);
+  v128.store(py, c0, 64);
+  v128.store(py, c1, 80);
+  v128.store(py, d0, 96);
+  v128.store(py, d1, 112);
+}

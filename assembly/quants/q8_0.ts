@@ -1,0 +1,100 @@
+// Q8_0: 32 values in 34 bytes, x = d * q. Weights, and the activations that the 32-blocks are multiplied with.
+//
+//   0 d f16 | 2 qs[32] i8
+
+import { bytes } from "../math/dot";
+import { f16ToF32, f16x4ToF32, f32ToF16 } from "../math/f16";
+
+const BYTES: usize = 34;
+
+/** The block as the integer dot products see it. */
+@unmanaged
+export class Q8_0 {
+
+  @inline
+  bytes(): usize {
+    return BYTES;
+  }
+
+
+  @inline
+  zero(): i32 {
+    return 0;
+  }
+
+
+  @inline
+  signed(): bool {
+    return true;
+  }
+
+
+  @inline
+  mask(): v128 {
+    return i32x4.splat(0);
+  }
+
+
+  @inline
+  codes(p: usize, i: i32, m: v128): v128 {
+    return bytes(p + 2, i);
+  }
+
+
+  @inline
+  scale(p: usize): f32 {
+    return f16ToF32(load<u16>(p));
+  }
+
+
+  @inline
+  scales(p: usize): v128 {
+    let h = v128.load16_splat(p);
+    h = v128.load16_lane(p, h, 2, 34);
+    h = v128.load16_lane(p, h, 4, 68);
+    return f16x4ToF32(v128.load16_lane(p, h, 6, 102));
+  }
+}
+
+/** `n` values at px to f32 at py. */
+export function dequantizeQ8_0(px: usize, py: usize, n: i32): void {
+  for (let end = py + ((<usize>n) << 2); py < end; py += 128, px += BYTES) {
+    const d = f32x4.splat(f16ToF32(load<u16>(px)));
+    for (let j: usize = 0; j < 32; j += 4) {
+      const q = i32x4.extend_low_i16x8_s(i16x8.extend_low_i8x16_s(v128.load32_zero(px + j, 2)));
+      v128.store(py + (j << 2), f32x4.mul(f32x4.convert_i32x4_s(q), d));
+    }
+  }
+}
+
+/** `n` f32 at px to blocks at py; byte for byte what ggml makes. A value that is not finite makes its block NaN. */
+export function quantizeQ8_0(px: usize, py: usize, n: i32): void {
+  for (let end = px + ((<usize>n) << 2); px < end; px += 128, py += BYTES) {
+    const d = largest(px) / 127;
+    const id = f32x4.splat(d != 0 ? 1 / d : 0);
+    store<u16>(py, <u16>f32ToF16(d));
+    for (let j: usize = 0; j < 32; j += 16) {
+      const p = px + (j << 2);
+      const lo = i16x8.narrow_i32x4_s(code(p, id), code(p + 16, id));
+      const hi = i16x8.narrow_i32x4_s(code(p + 32, id), code(p + 48, id));
+      v128.store(py + j, i8x16.narrow_i16x8_s(lo, hi), 2);
+    }
+  }
+}
+
+// Largest magnitude of 32.
+function largest(px: usize): f32 {
+  let m = f32x4.abs(v128.load(px));
+  for (let j: usize = 16; j < 128; j += 16) m = f32x4.max(m, f32x4.abs(v128.load(px + j)));
+  m = f32x4.max(m, i8x16.shuffle(m, m, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  return max<f32>(f32x4.extract_lane(m, 0), f32x4.extract_lane(m, 1));
+}
+
+// Four values rounded half away from zero; the fraction is exact, so is its double.
+@inline
+function code(p: usize, id: v128): v128 {
+  const v = f32x4.mul(v128.load(p), id);
+  const t = f32x4.trunc(v);
+  const f = f32x4.sub(v, t);
+  return i32x4.trunc_sat_f32x4_s(f32x4.add(t, f32x4.trunc(f32x4.add(f, f))));
+}

@@ -1,0 +1,72 @@
+// MUL_MAT: matrix product, and the batched products of attention and convolutions.
+
+import { isContiguousRows } from "../shape.ts";
+import { Type, isQuantized, typeInfo } from "../types.ts";
+import { type OpDef, type Operand, type Result, need, needShape, needType } from "./op.ts";
+
+const FLOATS: readonly Type[] = [Type.F32, Type.F16, Type.BF16];
+const BLOCKS: readonly Type[] = [Type.Q4_0, Type.Q8_0];
+
+// Shared with assembly/kernels/mul_mat.ts.
+const COLUMNS = 32;
+
+/** Type that the CPU wants its activations in, for weights of a type. */
+export function dotType(weights: Type): Type {
+  return isQuantized(weights) ? Type.Q8_0 : Type.F32;
+}
+
+export const mulMatDef: OpDef = {
+  name: "mul_mat",
+  doc: "a [k, m, p, q], b [k, n, p*r, q*s] -> [m, n, p*r, q*s]: sum over k of a * b; a is repeated over dimensions 2 and 3.",
+  inplace: false,
+
+  infer(src): Result {
+    const a = need("mul_mat", src, 0);
+    const b = need("mul_mat", src, 1);
+    needType("mul_mat", "a", a.type, [...FLOATS, ...BLOCKS]);
+    needType("mul_mat", "b", b.type, partners(a.type));
+    needShape("mul_mat", a.ne[0] === b.ne[0], a.ne, b.ne, "rows differ in length");
+    const repeats = a.ne[2] > 0 && a.ne[3] > 0 && b.ne[2] % a.ne[2] === 0 && b.ne[3] % a.ne[3] === 0;
+    needShape("mul_mat", repeats, a.ne, b.ne, "dimensions 2 and 3 of b are no multiples of a's");
+    const { blockSize } = typeInfo(a.type)!;
+    needShape("mul_mat", a.ne[0] % blockSize === 0, a.ne, b.ne, `rows are no multiple of ${blockSize}`);
+    for (const x of [a, b]) {
+      needShape(
+        "mul_mat",
+        isContiguousRows(x.type, x.ne, x.nb),
+        x.ne,
+        x.nb,
+        "rows have gaps between elements",
+      );
+    }
+    return { type: Type.F32, ne: [a.ne[1], b.ne[1], b.ne[2], b.ne[3]] };
+  },
+
+  scratch(_dst, src, nThreads): number {
+    const a = src[0]!;
+    const b = src[1]!;
+    const k = a.ne[0];
+    const columns = Math.min(COLUMNS, 4 * Math.ceil(b.ne[1] / 4));
+    const perThread = isQuantized(a.type) ? blockBytes(k / 32, columns) : floatBytes(b.type, k, columns);
+    return nThreads * 64 * Math.ceil(perThread / 64);
+  },
+
+  flops(dst, src): number {
+    return 2 * src[0]!.ne[0] * dst.ne[0] * dst.ne[1] * dst.ne[2] * dst.ne[3];
+  },
+};
+
+function partners(a: Type): readonly Type[] {
+  if (isQuantized(a)) return [Type.F32, dotType(a)];
+  return a === Type.F32 ? [Type.F32] : [Type.F32, a];
+}
+
+// Columns spread out to two bytes an element, scales and seeds; with more than three columns a panel of eight rows too.
+function blockBytes(nb: number, columns: number): number {
+  return columns * nb * 80 + (8 * 64 + 32) * nb + 128;
+}
+
+// Partial tiles and a panel of eight rows as f32; columns only when they must be converted.
+function floatBytes(b: Operand["type"], k: number, columns: number): number {
+  return 1024 + 32 * 8 * Math.ceil(k / 8) + (b === Type.F32 ? 0 : 4 * k * columns);
+}
