@@ -7,7 +7,9 @@ import { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace } from 
 import { dequantizeRow, quantizeRow } from "./quants/index";
 import { regionAlloc, regionBytes, regionFree, regionInit, regionShortfall } from "./region";
 
-export { dequantizeRow, quantizeRow };
+import { selfTest } from "./selftest";
+
+export { dequantizeRow, quantizeRow, selfTest };
 export { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace };
 export {
   done,

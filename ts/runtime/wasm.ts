@@ -28,7 +28,7 @@ export interface Core {
  * @throws {DeviceError} no-simd, bad-wasm
  */
 export async function compileCore(option: WasmOption | undefined, shared: boolean): Promise<Core> {
-  if (option === "simd" || option === "relaxed") {
+  if (typeof option === "string") {
     return { module: await compile(option === "simd" ? simdBytes : relaxedBytes, shared, option), build: option };
   }
   if (option !== undefined) return { module: await compileGiven(option, shared), build: "custom" };
