@@ -112,7 +112,7 @@ function decide(p: Plan, l: Live): void {
 function solve(p: Plan, l: Live): void {
   p.best = l.fit.max;
   p.lowerBound = l.peak;
-  if (p.best > p.lowerBound) placeList(p, l.peak);
+  if (p.best > p.lowerBound) placeList(p, l.peak, 0);
 }
 
 function write(p: Plan, l: Live): void {

@@ -28,13 +28,13 @@ export async function evaluate(
   ids: readonly number[],
   signal?: AbortSignal,
 ): Promise<Evaluation> {
-  const { params, arch } = plan.header;
+  const { params, build } = plan.header;
   if (ids.length < 2) throw new GraphError("bad-data", `evaluate: ${ids.length} tokens, expected at least 2`);
   const windows = cut(ids, params.nCtxTrain);
   const nCtx = Math.max(...windows.map((w) => w.length));
   const nBatch = Math.min(BATCH, nCtx);
   const shape = { nCtx, nBatch, nOut: nBatch, kvType: Type.F32 as const };
-  const context = new Context(engine, contextGraphs(engine, arch.graph, params, plan.weights, shape), params);
+  const context = new Context(engine, contextGraphs(engine, build, params, plan.weights, shape), params);
   try {
     let sum = 0;
     let nTokens = 0;

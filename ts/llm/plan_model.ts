@@ -8,20 +8,19 @@ import type { GgufFile, TensorInfo } from "../gguf/index.ts";
 import type { Engine } from "../runtime/engine.ts";
 import { alignUp } from "../shape.ts";
 import { Type } from "../types.ts";
-import { archOf, type Arch } from "./arch/index.ts";
+import { archOf, type BuildGraph, loadParams, loadTensors } from "./arch/index.ts";
 import { cacheTensors, kvBytesPerPosition, type KvType } from "./cache.ts";
 import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from "./context.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
 import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
-import { checkTensors } from "./weights.ts";
 
 /** Context length by default at most; a longer one must be asked for. */
 const DEFAULT_CTX = 4096;
 
 /** A model as its header describes it. */
 export interface ModelHeader {
-  readonly arch: Arch;
+  readonly build: BuildGraph;
   readonly params: Params;
   readonly tokenizer: Tokenizer;
   /** tensors of the file that the model uses, by name */
@@ -35,11 +34,9 @@ export interface ModelHeader {
  */
 export function readModelHeader(file: GgufFile): ModelHeader {
   const meta = new Metadata(file.metadata);
-  const arch = archOf(meta);
-  const params = arch.params(meta);
-  const specs = arch.tensors(params, (name) => file.tensorByName.has(name));
-  const tensors = checkTensors(file.tensors, specs, params.arch);
-  return { arch, params, tensors, tokenizer: loadTokenizer(meta) };
+  const params = loadParams(meta);
+  const tokenizer = loadTokenizer(meta);
+  return { build: archOf(params.arch).graph, params, tokenizer, tensors: loadTensors(params, file.tensors) };
 }
 
 /** Leafs for the weights, without memory yet. Vectors in half precision become F32: kernels want norms and biases so. */
@@ -115,7 +112,7 @@ function build(
   weights: ReadonlyMap<string, Tensor>,
   shape: ContextShape,
 ): ModelPlan {
-  const graphs = contextGraphs(engine, header.arch.graph, header.params, weights, shape);
+  const graphs = contextGraphs(engine, header.build, header.params, weights, shape);
   const planned = engine.measure(graphList(graphs));
   const bytes = (tensors: Iterable<Tensor>): number => {
     let sum = 0;

@@ -29,7 +29,8 @@ export interface Core {
  */
 export async function compileCore(option: WasmOption | undefined, shared: boolean): Promise<Core> {
   if (typeof option === "string") {
-    return { module: await compile(option === "simd" ? simdBytes : relaxedBytes, shared, option), build: option };
+    const build = option as "simd" | "relaxed"; // the DOM's Module type is empty, so narrowing loses the names
+    return { module: await compile(build === "simd" ? simdBytes : relaxedBytes, shared, build), build };
   }
   if (option !== undefined) return { module: await compileGiven(option, shared), build: "custom" };
   const relaxed = withShared(relaxedBytes, shared);

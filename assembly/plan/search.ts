@@ -1,0 +1,316 @@
+// Exact search: can every buffer be placed below a given capacity? Branch and bound with restarts.
+//
+// Only placements where each buffer rests on the ground or on another one need be looked at. Per open buffer: base, the
+// top of what already lies below it, and low >= base, a proven bound on its offset. A node takes the lowest buffer b with
+// low = base and branches:
+//   1. b sits at its base;
+//   2. it does not, so some neighbour starting below b's top lies under it, and low[b] rises to the least such top.
+// Cut off when a section's floor (least low of its open buffers) plus what it still has to hold is above the capacity, or
+// when a slot stays open that an open buffer could have dropped into. When no open buffer crosses a section boundary any
+// more, both sides are solved on their own, the smaller first, each sorted anew by the load that is left in it.
+//
+// The recursion is an explicit stack of two kinds of frames: CHOICE (b was placed; on failure lift it and go on) and
+// PARTS (solve the next part). Its depth is at most two frames per buffer.
+
+import { keep } from "./keys";
+import {
+  begin,
+  FRAME_BYTES,
+  liftOff,
+  listsMax,
+  place,
+  raiseLow,
+  Search,
+  searchReset,
+  settle,
+  trailMax,
+  undo,
+} from "./search_state";
+import { getf, geti, lg, Plan, putf, puti, random } from "./work";
+
+/** What a run came to. */
+export const IMPOSSIBLE = 0;
+export const FOUND = 1;
+export const OPEN = -1;
+// Internal: go on with the list in hand.
+const DOWN = 2;
+
+// Trouble of a section is scaled down to this before a run.
+const TROUBLE_MAX: f64 = 100;
+
+
+@unmanaged
+class Frame {
+  /** CHOICE: the buffer placed. PARTS: -1 */
+  buffer: i32;
+  /** CHOICE: list [l, r). PARTS: l = list top to return to, r = where the starts of the parts stand */
+  l: i32;
+  r: i32;
+  /** CHOICE: trail to undo to. PARTS: how many parts */
+  mark: i32;
+  /** CHOICE: list top to return to */
+  list: i32;
+  /** CHOICE: nothing open lay above the buffer */
+  alone: i32;
+}
+
+function topFrame(s: Search): Frame {
+  return changetype<Frame>(s.frames + <usize>(s.nFrames - 1) * FRAME_BYTES);
+}
+
+function pushFrame(s: Search, buffer: i32, l: i32, r: i32, mark: i32, list: i32): Frame {
+  s.nFrames++;
+  const f = topFrame(s);
+  f.buffer = buffer;
+  f.l = l;
+  f.r = r;
+  f.mark = mark;
+  f.list = list;
+  f.alone = i32(s.above == 0);
+  return f;
+}
+
+// Lowest open buffer of the list in hand that can sit at its base, or -1; s.left = how many are open. A slot nobody can
+// fill any more (all that could have stood there start above) also gives -1.
+function choose(s: Search): i32 {
+  let found = -1;
+  let low = i32.MAX_VALUE;
+  let slot = i32.MAX_VALUE;
+  let left = 0;
+  for (let i = s.l; i < s.r; i++) {
+    const b = geti(s.lists, i);
+    if (geti(s.pos, b) >= 0) continue;
+    const base = geti(s.base, b);
+    left++;
+    slot = min(slot, base + geti(s.units, b));
+    if (base >= low || geti(s.low, b) != base) continue;
+    low = base;
+    found = b;
+  }
+  s.seen += s.r - s.l;
+  s.left = left;
+  return low >= slot ? -1 : found;
+}
+
+// Nothing open in the list lies below the buffer chosen.
+function raiseAll(p: Plan, s: Search, v: i32): bool {
+  begin(s);
+  for (let i = s.l; i < s.r; i++) {
+    const b = geti(s.lists, i);
+    if (geti(s.pos, b) < 0 && !raiseLow(p, s, b, v)) return false;
+  }
+  return settle(p, s);
+}
+
+function exhausted(p: Plan, s: Search): bool {
+  if (++s.nodes > s.nodesMax || s.seen > s.seenMax) return true;
+  return s.nTrail + 4 * (p.n + p.m) > trailMax(p.n) || s.nLists + 3 * (s.r - s.l) + 2 > listsMax(p.n);
+}
+
+// Works on the list in hand until a buffer is placed or the list is decided.
+function descend(p: Plan, s: Search): i32 {
+  for (;;) {
+    const b = choose(s);
+    if (s.left == 0) return FOUND;
+    if (b < 0) return IMPOSSIBLE;
+    if (exhausted(p, s)) return OPEN;
+    if (!raiseAll(p, s, geti(s.base, b))) return IMPOSSIBLE;
+    const mark = s.nTrail;
+    if (place(p, s, b)) {
+      pushFrame(s, b, s.l, s.r, mark, s.nLists);
+      return split(p, s, b);
+    }
+    undo(p, s, mark);
+    if (!liftOff(p, s, b)) return IMPOSSIBLE;
+  }
+  return OPEN;
+}
+
+// After b was placed: parts if it was the last to cross some boundary, else the same list, cut down when mostly placed.
+function split(p: Plan, s: Search, b: i32): i32 {
+  for (let i = geti(p.c0, b), e = geti(p.c1, b) - 1; i < e; i++) {
+    if (geti(s.crossing, i) == 0) return cut(p, s);
+  }
+  if (s.left * 3 < (s.r - s.l) * 2) copyOpen(s);
+  return DOWN;
+}
+
+// The open buffers of the list in hand, copied behind all lists, are the list in hand.
+function copyOpen(s: Search): void {
+  const from = s.nLists;
+  for (let i = s.l; i < s.r; i++) {
+    const b = geti(s.lists, i);
+    if (geti(s.pos, b) < 0) puti(s.lists, s.nLists++, b);
+  }
+  s.l = from;
+  s.r = s.nLists;
+}
+
+// Cuts the list in hand where nothing crosses. Behind the buffers, sorted by first section, stand the starts of the parts
+// and the end.
+function cut(p: Plan, s: Search): i32 {
+  copyOpen(s);
+  const from = s.l;
+  const to = s.r;
+  for (let i = from + 1; i < to; i++) {
+    const b = geti(s.lists, i);
+    let j = i;
+    for (; j > from && geti(p.c0, geti(s.lists, j - 1)) > geti(p.c0, b); j--) {
+      puti(s.lists, j, geti(s.lists, j - 1));
+    }
+    puti(s.lists, j, b);
+  }
+  let end = -1;
+  for (let i = from; i < to; i++) {
+    const b = geti(s.lists, i);
+    if (geti(p.c0, b) >= end) puti(s.lists, s.nLists++, i);
+    end = max(end, geti(p.c1, b));
+  }
+  pushFrame(s, -1, from, to, s.nLists - to, 0);
+  puti(s.lists, s.nLists++, to);
+  return nextPart(p, s);
+}
+
+// Takes the smallest part not yet solved; a solved one has its start complemented.
+function nextPart(p: Plan, s: Search): i32 {
+  const f = topFrame(s);
+  let pick = -1;
+  let length = i32.MAX_VALUE;
+  for (let i = f.r, e = f.r + f.mark; i < e; i++) {
+    const a = geti(s.lists, i);
+    const b = geti(s.lists, i + 1);
+    const d = (b < 0 ? ~b : b) - a;
+    if (a < 0 || d >= length) continue;
+    length = d;
+    pick = i;
+  }
+  if (pick < 0) {
+    s.nLists = f.l;
+    s.nFrames--;
+    return FOUND;
+  }
+  s.l = geti(s.lists, pick);
+  s.r = s.l + length;
+  puti(s.lists, pick, ~s.l);
+  rank(p, s);
+  return DOWN;
+}
+
+// The list in hand is decided: what that means for the frame above it.
+function ascend(p: Plan, s: Search, res: i32): i32 {
+  const f = topFrame(s);
+  if (f.buffer < 0) {
+    if (res == FOUND) return nextPart(p, s);
+    s.nLists = f.l;
+    s.nFrames--;
+    return IMPOSSIBLE;
+  }
+  s.nFrames--;
+  s.nLists = f.list;
+  if (res == FOUND) return FOUND;
+  undo(p, s, f.mark);
+  // With nothing open above it, its place was not to blame.
+  if (f.alone) return IMPOSSIBLE;
+  s.l = f.l;
+  s.r = f.r;
+  return liftOff(p, s, f.buffer) ? DOWN : IMPOSSIBLE;
+}
+
+// Sorts the list in hand by preference, from the load that is left where each buffer lies.
+function rank(p: Plan, s: Search): void {
+  for (let i = s.l; i < s.r; i++) {
+    const b = geti(s.lists, i);
+    putf(s.score, b, scoreOf(p, s, b));
+  }
+  for (let i = s.l + 1; i < s.r; i++) {
+    const b = geti(s.lists, i);
+    const v = getf(s.score, b);
+    let j = i;
+    for (; j > s.l; j--) {
+      const c = geti(s.lists, j - 1);
+      if (getf(s.score, c) > v || (getf(s.score, c) == v && c < b)) break;
+      puti(s.lists, j, c);
+    }
+    puti(s.lists, j, b);
+  }
+}
+
+function scoreOf(p: Plan, s: Search, b: i32): f64 {
+  let rest = 0;
+  let trouble: f64 = 0;
+  for (let i = geti(p.c0, b), e = geti(p.c1, b); i < e; i++) {
+    rest = max(rest, geti(s.rest, i));
+    trouble = max(trouble, getf(p.weight, i));
+  }
+  s.seen += geti(p.c1, b) - geti(p.c0, b);
+  const id = geti(p.id, b);
+  let v = s.lifetime * lg(f64(geti(p.upper, id)) - f64(geti(p.lower, id)));
+  v += s.size * lg(getf(p.size, b)) + s.load * lg(f64(rest) / f64(s.cap)) + getf(s.noise, b);
+  return s.trouble > 0 ? v + s.trouble * lg(1 + trouble) : v;
+}
+
+function attempt(p: Plan, s: Search, capacity: f64): i32 {
+  if (!searchReset(p, s, capacity)) return IMPOSSIBLE;
+  s.l = 0;
+  s.r = p.n;
+  let res = cut(p, s);
+  while (res == DOWN || (res != OPEN && s.nFrames > 0)) {
+    res = res == DOWN ? descend(p, s) : ascend(p, s, res);
+  }
+  return res;
+}
+
+// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...
+function luby(i: i32): i32 {
+  let k = 1;
+  while ((1 << k) - 1 < i) k++;
+  return (1 << k) - 1 == i ? 1 << (k - 1) : luby(i - (1 << (k - 1)) + 1);
+}
+
+// Three preferences that work often, then random ones; the trouble term follows the sections that failed.
+function prefer(p: Plan, s: Search): void {
+  const run = ++s.run;
+  memory.fill(s.noise, 0, (<usize>p.n) << 3);
+  s.lifetime = run == 1 ? 1 : 1e-3;
+  s.size = run == 3 ? 1e-6 : 1e-3;
+  s.load = run == 1 ? 0 : 1;
+  s.trouble = 0;
+  if (run > 3) {
+    s.lifetime = random(p) * 1.2;
+    s.size = random(p) * 1.2;
+    s.load = random(p) < 0.5 ? random(p) * 8 : 0;
+    s.trouble = random(p) < 0.7 ? random(p) * 2 : 0;
+    const amount = random(p) < 0.5 ? 0 : random(p) * 0.3;
+    for (let b = 0; b < p.n; b++) putf(s.noise, b, amount * random(p));
+  }
+  let most: f64 = 0;
+  for (let i = 0; i < p.m; i++) most = max(most, getf(p.weight, i));
+  if (most <= TROUBLE_MAX) return;
+  for (let i = 0; i < p.m; i++) putf(p.weight, i, (getf(p.weight, i) * TROUBLE_MAX) / most);
+}
+
+/** Looks for a plan of at most `capacity` until the work reaches `stop`; keeps what it finds. */
+export function search(p: Plan, s: Search, capacity: f64, stop: f64): i32 {
+  while (p.work < stop) {
+    prefer(p, s);
+    s.nodesMax = luby(s.run) * p.n * 4;
+    s.seen = 0;
+    s.seenMax = i32(min(stop - p.work, 1e9));
+    const res = attempt(p, s, capacity);
+    p.work += f64(s.seen + p.n);
+    if (res == OPEN) continue;
+    if (res == FOUND) accept(p, s);
+    return res;
+  }
+  return OPEN;
+}
+
+function accept(p: Plan, s: Search): void {
+  let peak: f64 = 0;
+  for (let b = 0; b < p.n; b++) {
+    const at = f64(geti(s.pos, b)) * s.unit;
+    putf(p.off, b, at);
+    peak = max(peak, at + getf(p.size, b));
+  }
+  if (peak < p.best) keep(p, peak);
+}

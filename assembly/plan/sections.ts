@@ -1,0 +1,142 @@
+// Time reduced to sections: the maximal sets of buffers alive together.
+//
+// Sweep births and deaths in order, deaths first where they meet; a section closes when a death follows a birth. There
+// are at most n of them, two buffers conflict exactly when their section ranges [c0, c1) overlap, and the heaviest
+// section is a lower bound for every plan.
+
+import { getf, geti, lg, pad, Plan, putf, puti, take } from "./work";
+
+const DIGIT = 11;
+const DIGITS = 1 << DIGIT;
+
+/** Bytes of the per-buffer and per-section arrays for `n` buffers, sorting space included. */
+export function sectionBytes(n: i32): usize {
+  return <usize>n * 96 + <usize>(DIGITS + 1) * 4 + 160;
+}
+
+/**
+ * Reads the list: drops what has no size or no lifetime, pads, sorts, finds sections and loads. Leaves n, m, the arrays
+ * of both and the lower bound, which is never raised above `bound`.
+ */
+export function findSections(p: Plan, bound: f64): void {
+  pack(p);
+  const n = p.n;
+  const mark = p.top;
+  const counts = take(p, (DIGITS + 1) * 4);
+  const s0 = take(p, (<usize>n) << 2);
+  const s1 = take(p, (<usize>n) << 2);
+  const s2 = take(p, (<usize>n) << 2);
+  const byLower = sortIds(p, p.lower, s0, s1, counts);
+  const spare = byLower == s0 ? s1 : s0;
+  sweep(p, byLower, sortIds(p, p.upper, spare, s2, counts));
+  p.top = mark;
+  p.lowerBound = min(p.lowerBound, bound);
+  meetLoads(p);
+}
+
+function pack(p: Plan): void {
+  const most = p.nList;
+  p.id = take(p, (<usize>most) << 2);
+  p.c0 = take(p, (<usize>most) << 2);
+  p.c1 = take(p, (<usize>most) << 2);
+  p.size = take(p, (<usize>most) << 3);
+  p.off = take(p, (<usize>most) << 3);
+  p.bestOff = take(p, (<usize>most) << 3);
+  p.key = take(p, (<usize>most) << 3);
+  p.loadMet = take(p, (<usize>most) << 3);
+  let n = 0;
+  for (let i = 0; i < most; i++) {
+    const bytes = getf(p.bytes, i);
+    if (!(bytes > 0) || geti(p.upper, i) <= geti(p.lower, i)) continue;
+    puti(p.id, n, i);
+    putf(p.size, n++, pad(bytes, p.align));
+  }
+  p.n = n;
+  p.load = take(p, (<usize>n) << 3);
+  p.weight = take(p, (<usize>n) << 3);
+  p.maxTree = take(p, (<usize>n) << 4);
+}
+
+
+@inline
+function digitOf(p: Plan, by: usize, b: i32, shift: i32): i32 {
+  return ((geti(by, geti(p.id, b)) ^ 0x80000000) >>> shift) & (DIGITS - 1);
+}
+
+// Buffers by ascending key: radix sort between the arrays a and b; returns the one that holds the result. A digit that
+// all keys share costs a count and no move.
+function sortIds(p: Plan, by: usize, a: usize, b: usize, counts: usize): usize {
+  const n = p.n;
+  for (let i = 0; i < n; i++) puti(a, i, i);
+  for (let shift = 0; shift < 32 && n > 0; shift += DIGIT) {
+    memory.fill(counts, 0, (DIGITS + 1) * 4);
+    for (let i = 0; i < n; i++) {
+      const d = digitOf(p, by, i, shift) + 1;
+      puti(counts, d, geti(counts, d) + 1);
+    }
+    if (geti(counts, digitOf(p, by, 0, shift) + 1) == n) continue;
+    for (let d = 0; d < DIGITS; d++) puti(counts, d + 1, geti(counts, d + 1) + geti(counts, d));
+    for (let i = 0; i < n; i++) {
+      const x = geti(a, i);
+      const d = digitOf(p, by, x, shift);
+      const at = geti(counts, d);
+      puti(counts, d, at + 1);
+      puti(b, at, x);
+    }
+    const t = a;
+    a = b;
+    b = t;
+  }
+  return a;
+}
+
+function sweep(p: Plan, byLower: usize, byUpper: usize): void {
+  const n = p.n;
+  let i = 0;
+  let m = 0;
+  let alive: f64 = 0;
+  let born = false;
+  p.lowerBound = 0;
+  for (let j = 0; j < n;) {
+    const dies = geti(byUpper, j);
+    if (i < n && geti(p.lower, geti(p.id, geti(byLower, i))) < geti(p.upper, geti(p.id, dies))) {
+      const b = geti(byLower, i++);
+      puti(p.c0, b, m);
+      alive += getf(p.size, b);
+      born = true;
+      continue;
+    }
+    if (born) {
+      putf(p.load, m++, alive);
+      p.lowerBound = max(p.lowerBound, alive);
+      born = false;
+    }
+    puti(p.c1, dies, m);
+    alive -= getf(p.size, dies);
+    j++;
+  }
+  p.m = m;
+}
+
+function meetLoads(p: Plan): void {
+  rangeMax(p, p.load, p.loadMet);
+  for (let b = 0; b < p.n; b++) putf(p.loadMet, b, lg(getf(p.loadMet, b) / p.lowerBound));
+  memory.fill(p.weight, 0, (<usize>p.m) << 3);
+}
+
+/** out[b] = largest v over the sections of buffer b. */
+export function rangeMax(p: Plan, v: usize, out: usize): void {
+  const m = p.m;
+  const tree = p.maxTree; // leaves at m..2m
+  memory.copy(tree + ((<usize>m) << 3), v, (<usize>m) << 3);
+  for (let i = m - 1; i > 0; i--) putf(tree, i, max(getf(tree, 2 * i), getf(tree, 2 * i + 1)));
+  for (let b = 0; b < p.n; b++) {
+    let x: f64 = 0;
+    let l = geti(p.c0, b) + m;
+    for (let r = geti(p.c1, b) + m; l < r; l >>= 1, r >>= 1) {
+      if (l & 1) x = max(x, getf(tree, l++));
+      if (r & 1) x = max(x, getf(tree, --r));
+    }
+    putf(out, b, x);
+  }
+}

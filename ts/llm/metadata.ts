@@ -1,0 +1,180 @@
+// Typed reading of a file's metadata: the right kind of value, or an error that names the key.
+
+import { FormatError } from "../errors.ts";
+
+/** GGUF's value types, by number. */
+const U8 = 0,
+  I8 = 1,
+  U16 = 2,
+  I16 = 3,
+  U32 = 4,
+  I32 = 5,
+  F32 = 6,
+  BOOL = 7,
+  STRING = 8,
+  ARRAY = 9,
+  U64 = 10,
+  I64 = 11,
+  F64 = 12;
+const NAMES = ["u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64"];
+const INTEGERS: readonly number[] = [U8, I8, U16, I16, U32, I32, U64, I64];
+const INT32: readonly number[] = [U32, I32];
+const FLOATS: readonly number[] = [F32, F64];
+
+/** A list of strings whose bytes need not be UTF-8. */
+export interface StringList {
+  readonly length: number;
+  /** raw bytes of entry `i` */
+  bytes(i: number): Uint8Array;
+}
+
+/** One value as stored: its type number and, for an array, the type of its elements. */
+export interface MetaValue {
+  readonly type: number;
+  readonly elementType?: number;
+  readonly value:
+    | number
+    | bigint
+    | boolean
+    | string
+    | ArrayLike<number | bigint | boolean>
+    | StringList
+    | readonly unknown[];
+}
+
+/** Where values come from. */
+export interface MetaSource {
+  get(key: string): MetaValue | undefined;
+}
+
+/**
+ * Getters over the metadata of one file. Without a fallback a key is required.
+ *
+ * Every getter throws FormatError: `missing-key`, `bad-type` (wrong kind of value) or `bad-hparam` (out of range).
+ */
+export class Metadata {
+  readonly #source: MetaSource;
+
+  constructor(source: MetaSource) {
+    this.#source = source;
+  }
+
+  has(key: string): boolean {
+    return this.#source.get(key) !== undefined;
+  }
+
+  /** An unsigned 32-bit number, stored in any integer type that holds it. */
+  u32(key: string, fallback?: number): number {
+    const found = this.#scalar(key, INTEGERS, "u32", fallback);
+    return found === undefined ? fallback! : u32Of(key, found);
+  }
+
+  /** A token id: undefined when absent or when the stored number (-1, 2^32-1) means "none". */
+  id(key: string): number | undefined {
+    if (!this.has(key)) return undefined;
+    const raw = Number(this.#scalar(key, INTEGERS, "u32", undefined));
+    return raw === -1 || raw === 0xffffffff ? -1 : raw;
+  }
+
+  /** A finite float. */
+  f32(key: string, fallback?: number): number {
+    const found = this.#scalar(key, FLOATS, "f32", fallback);
+    const x = found === undefined ? fallback! : Number(found);
+    if (!Number.isFinite(x))
+      throw new FormatError("bad-hparam", `${key}: ${x} is not finite`, { key, actual: x });
+    return x;
+  }
+
+  bool(key: string, fallback?: boolean): boolean {
+    return (this.#scalar(key, [BOOL], "bool", fallback) ?? fallback) as boolean;
+  }
+
+  str(key: string, fallback?: string): string {
+    return (this.#scalar(key, [STRING], "string", fallback) ?? fallback) as string;
+  }
+
+  /** A list of strings; undefined when absent. */
+  strings(key: string): StringList | undefined {
+    return this.#array(key, [STRING], "string") as StringList | undefined;
+  }
+
+  /** A list of 32-bit integers; undefined when absent. Narrower types are refused: a reader that trusts them overruns. */
+  i32s(key: string): ArrayLike<number> | undefined {
+    return this.#array(key, INT32, "i32") as ArrayLike<number> | undefined;
+  }
+
+  /** A list of f32 (or 32-bit integers); undefined when absent. */
+  f32s(key: string): ArrayLike<number> | undefined {
+    return this.#array(key, [F32, ...INT32], "f32") as ArrayLike<number> | undefined;
+  }
+
+  /** A number given once for all layers, or as an array of exactly `nLayer` equal numbers. */
+  perLayer(key: string, nLayer: number, fallback?: number): number {
+    if (this.#source.get(key)?.type !== ARRAY) return this.u32(key, fallback);
+    const list = this.#array(key, INT32, "u32") as ArrayLike<number>;
+    if (list.length !== nLayer) {
+      throw new FormatError(
+        "bad-hparam",
+        `${key}: expected ${nLayer} entries (one per layer), found ${list.length}`,
+        {
+          key,
+          expected: nLayer,
+          actual: list.length,
+        },
+      );
+    }
+    const first = u32Of(key, list[0]!);
+    for (let i = 1; i < nLayer; i++) {
+      if (list[i] !== first)
+        throw new FormatError(
+          "bad-hparam",
+          `${key}: layers differ (${first} and ${list[i]}), which is not supported`,
+          { key },
+        );
+    }
+    return first;
+  }
+
+  #scalar(
+    key: string,
+    types: readonly number[],
+    want: string,
+    fallback: unknown,
+  ): MetaValue["value"] | undefined {
+    const found = this.#source.get(key);
+    if (found === undefined) {
+      if (fallback === undefined) throw missingKey(key);
+      return undefined;
+    }
+    if (!types.includes(found.type)) throw badType(key, want, found);
+    return found.value;
+  }
+
+  #array(key: string, types: readonly number[], want: string): MetaValue["value"] | undefined {
+    const found = this.#source.get(key);
+    if (found === undefined) return undefined;
+    if (found.type !== ARRAY || !types.includes(found.elementType!))
+      throw badType(key, `array of ${want}`, found);
+    return found.value;
+  }
+}
+
+/** The error for an absent key. */
+export function missingKey(key: string): FormatError {
+  return new FormatError("missing-key", `${key}: missing`, { key });
+}
+
+function u32Of(key: string, raw: unknown): number {
+  const x = Number(raw);
+  if (x >= 0 && x <= 0xffffffff) return x;
+  throw new FormatError("bad-hparam", `${key}: ${x} is not in 0..4294967295`, { key, actual: x });
+}
+
+function badType(key: string, want: string, found: MetaValue): FormatError {
+  const actual = found.type === ARRAY ? `array of ${NAMES[found.elementType!]}` : NAMES[found.type];
+  return new FormatError("bad-type", `${key}: expected ${want}, found ${actual}`, {
+    key,
+    expected: want,
+    actual,
+  });
+}
