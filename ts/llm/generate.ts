@@ -30,6 +30,8 @@ export interface GenerateOptions extends SamplingOptions {
   readonly signal?: AbortSignal | undefined;
   /** hears of the prompt's progress, in tokens */
   readonly onProgress?: ProgressListener | undefined;
+  /** sees the logits, F32 [nVocab], before each choice, and may change them in place; the array is used again */
+  readonly onLogits?: ((logits: Float32Array) => void) | undefined;
   /** go on past end tokens: for benchmarks */
   readonly ignoreEos?: boolean | undefined;
   /** texts of control tokens in the prompt become those tokens; default true */
@@ -62,6 +64,7 @@ export const GENERATE_OPTIONS: readonly string[] = [
   "stop",
   "signal",
   "onProgress",
+  "onLogits",
   "ignoreEos",
   "parseSpecial",
   "temperature",
@@ -166,6 +169,7 @@ export class Run {
   // The next token, or why there is none.
   #next(logits: Float32Array): number | StopReason {
     if (this.#options.maxTokens === 0) return "limit";
+    this.#options.onLogits?.(logits);
     const start = performance.now();
     const id = this.#sampler.sample(logits);
     this.#generateMs += performance.now() - start;
