@@ -1,12 +1,11 @@
-// The graph builder: one line per operator. Shapes and types are checked here, at build time; nothing is computed.
+// A graph: what is to be computed, its plan and its runs.
 
-import { Flag, Glu, Op, SRC_LIVE, Unary } from "../../assembly/abi.ts";
+import { Flag } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";
-import { isContiguous, nelements, type Shape, shape4, str, contiguous } from "../shape.ts";
-import { type Type, typeInfo, typeName } from "../types.ts";
+import { GraphBuilder } from "./builder.ts";
 import { toDot, toText } from "./print.ts";
 import { expand, type Program } from "./program.ts";
-import { Tensor } from "./tensor.ts";
+import type { Tensor } from "./tensor.ts";
 
 /** A memory plan as the user sees it. */
 export interface Plan {
@@ -36,39 +35,14 @@ export interface GraphHost {
  * A static graph. Build it, mark outputs, {@link plan} once, then write inputs, {@link compute} and read outputs as
  * often as you like: nothing is allocated any more.
  */
-export class Graph {
+export class Graph extends GraphBuilder {
   readonly #host: GraphHost;
-  readonly #created: Tensor[] = [];
   readonly #roots: Tensor[] = [];
-  /** I32 scalar: columns (outermost dimension) of a batch that hold data; nodes built while it is set compute only those */
-  live: Tensor | undefined;
 
   constructor(host: GraphHost) {
+    super();
     this.#host = host;
   }
-
-  // ---- leafs
-
-  /** A tensor you write before runs. `ne` are elements per dimension, innermost first. */
-  input(name: string, type: Type, ne: readonly number[]): Tensor {
-    return this.leaf(name, type, ne).asInput();
-  }
-
-  /** A tensor with memory of its own that runs do not touch (or only where an operator writes into a view of it). */
-  weight(name: string, type: Type, ne: readonly number[]): Tensor {
-    const t = this.leaf(name, type, ne);
-    t.flags |= Flag.EXTERNAL;
-    return t;
-  }
-
-  /** A leaf without flags: its memory is planned. */
-  leaf(name: string, type: Type, ne: readonly number[]): Tensor {
-    const t = leaf(name, type, ne);
-    this.#created.push(t);
-    return t;
-  }
-
-  // ---- outputs, plan, run
 
   /** Also computes `t` (and what it needs) in each run, in the order of the calls: for effects on a cache. */
   expand(t: Tensor): Tensor {
@@ -78,7 +52,7 @@ export class Graph {
 
   /** Leafs and nodes in execution order: depth-first from what was expanded and marked as output. */
   program(): Program {
-    const outputs = this.#created.filter((t) => (t.flags & Flag.OUTPUT) !== 0 && !t.isLeaf);
+    const outputs = this.created.filter((t) => (t.flags & Flag.OUTPUT) !== 0 && !t.isLeaf);
     const roots = [...this.#roots, ...outputs];
     if (roots.length === 0) {
       throw new GraphError("bad-plan", "graph: nothing to compute: mark a result with asOutput()");
@@ -125,25 +99,4 @@ export class Graph {
   toDot(): string {
     return toDot(this.program());
   }
-}
-
-/**
- * A leaf tensor, contiguous.
- *
- * @throws {GraphError} bad-type, bad-shape, too-large
- */
-export function leaf(name: string, type: Type, ne: readonly number[]): Tensor {
-  const info = typeInfo(type);
-  if (info === undefined) throw new GraphError("bad-type", `${name}: ${typeName(type)} is no element type`);
-  if (ne.length > 4 || !ne.every((n) => Number.isSafeInteger(n) && n >= 0)) {
-    throw new GraphError("bad-shape", `${name}: shape ${str(ne)}, expected up to 4 counts, innermost first`, { actual: ne });
-  }
-  const shape = shape4(ne);
-  if (shape[0] % info.blockSize !== 0) {
-    throw new GraphError("bad-shape", `${name}: ne[0] is ${shape[0]}, expected a multiple of ${info.blockSize}, the block of ${info.name}`);
-  }
-  if (!Number.isSafeInteger(nelements(shape) * info.typeSize)) {
-    throw new GraphError("too-large", `${name}: ${info.name} ${str(shape)} has more than 2^53 bytes`, { tensor: name });
-  }
-  return new Tensor({ op: Op.NONE, type, ne: shape, nb: contiguous(type, shape), name });
 }

@@ -1,7 +1,6 @@
 // The key-value cache: per layer one row per position, written by set_rows, read by attention.
 
-import { leaf } from "../graph/graph.ts";
-import type { Tensor } from "../graph/tensor.ts";
+import { leaf, type Tensor } from "../graph/tensor.ts";
 import { nrows, rowBytes } from "../shape.ts";
 import { Type } from "../types.ts";
 import type { Params } from "./params.ts";

@@ -2,8 +2,7 @@
 
 import { Flag } from "../../assembly/abi.ts";
 import { DeviceError, GraphError } from "../errors.ts";
-import { leaf } from "../graph/graph.ts";
-import type { Tensor } from "../graph/tensor.ts";
+import { leaf, type Tensor } from "../graph/tensor.ts";
 import type { GgufFile, TensorInfo } from "../gguf/index.ts";
 import type { Engine } from "../runtime/engine.ts";
 import { alignUp } from "../shape.ts";

@@ -9,7 +9,6 @@ import { nelements } from "../shape.ts";
 import type { Arena } from "./arena.ts";
 import type { Backend, Buffer, BufferType, BufferUse, Executable, Planned } from "./backend.ts";
 import { lowerForCpu } from "./cpu_lower.ts";
-import { cpuSupports } from "./cpu_support.ts";
 import { Stretch } from "./macrotask.ts";
 import type { ThreadPool } from "./threads.ts";
 
@@ -87,7 +86,7 @@ export function slices(program: Program): number[] {
 
 function flops({ tensor, src }: ProgramNode): number {
   if (tensor.op <= Op.TRANSPOSE) return 0;
-  return opDef(tensor.op).flops?.(tensor, src) ?? nelements(tensor.ne);
+  return opDef(tensor.op)?.flops?.(tensor, src) ?? nelements(tensor.ne);
 }
 
 class CpuExecutable implements Executable {
@@ -164,8 +163,9 @@ export class CpuBackend implements Backend {
     };
   }
 
-  supportsOp(tensor: Tensor, src: readonly (Tensor | undefined)[]): boolean {
-    return cpuSupports(tensor, src);
+  // Shape rules admit exactly what the kernels take.
+  supportsOp(tensor: Tensor): boolean {
+    return opDef(tensor.op) !== undefined;
   }
 
   lower(program: Program): Program {
