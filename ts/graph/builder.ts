@@ -83,7 +83,7 @@ export class GraphBuilder {
 
   /** A copy without gaps, in the same type. */
   cont(a: Tensor): Tensor {
-    return this.node(Op.CONT, ops.contDef, [a]);
+    return this.node(Op.CONT, ops.contDef, [a], {});
   }
 
   dup(a: Tensor): Tensor {
@@ -120,19 +120,19 @@ export class GraphBuilder {
   // ---- elementwise; b is repeated over a
 
   add(a: Tensor, b: Tensor): Tensor {
-    return this.node(Op.ADD, ops.addDef, [a, b]);
+    return this.node(Op.ADD, ops.addDef, [a, b], {});
   }
 
   sub(a: Tensor, b: Tensor): Tensor {
-    return this.node(Op.SUB, ops.subDef, [a, b]);
+    return this.node(Op.SUB, ops.subDef, [a, b], {});
   }
 
   mul(a: Tensor, b: Tensor): Tensor {
-    return this.node(Op.MUL, ops.mulDef, [a, b]);
+    return this.node(Op.MUL, ops.mulDef, [a, b], {});
   }
 
   div(a: Tensor, b: Tensor): Tensor {
-    return this.node(Op.DIV, ops.divDef, [a, b]);
+    return this.node(Op.DIV, ops.divDef, [a, b], {});
   }
 
   sqr(a: Tensor): Tensor {

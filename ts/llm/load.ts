@@ -3,7 +3,7 @@
 import { checkOptions } from "../errors.ts";
 import { fromBF16, fromF16 } from "../graph/elements.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import { openGguf, type ByteSource, type GgufInput, type LoadPart } from "../gguf/index.ts";
+import { openGguf, type ByteSource, type Part, type SourceInput } from "../gguf/index.ts";
 import { CpuBuffer } from "../runtime/cpu.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
@@ -44,7 +44,7 @@ const OPTIONS = [
  * @throws {DeviceError} out-of-memory, io, no-simd
  * @throws {TypeError} for a misspelt option; the reason of `signal`
  */
-export async function loadModel(input: GgufInput, options: LoadOptions = {}): Promise<Model> {
+export async function loadModel(input: SourceInput, options: LoadOptions = {}): Promise<Model> {
   checkOptions("loadModel", options, OPTIONS);
   const { signal } = options;
   signal?.throwIfAborted();
@@ -82,7 +82,7 @@ async function load(engine: Engine, plan: ModelPlan, source: ByteSource, options
 
 async function readWeights(plan: ModelPlan, buffer: CpuBuffer, source: ByteSource, options: LoadOptions): Promise<void> {
   const after: (() => void)[] = [];
-  const parts = [...plan.header.tensors.values()].map((info): LoadPart => {
+  const parts = [...plan.header.tensors.values()].map((info): Part => {
     const t = plan.weights.get(info.name)!;
     const { offset } = t.placement!;
     if (t.type === info.type) {
@@ -95,7 +95,7 @@ async function readWeights(plan: ModelPlan, buffer: CpuBuffer, source: ByteSourc
   const { signal, onProgress } = options;
   await source.load(parts, {
     signal,
-    onProgress: ({ loaded, total }) => onProgress?.({ phase: "load", loaded, total }),
+    onProgress: (loaded, total) => onProgress?.({ phase: "load", loaded, total }),
   });
   for (const f of after) f();
 }

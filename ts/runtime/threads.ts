@@ -6,6 +6,7 @@
 
 import { CTRL_ABORT, CTRL_ERROR_NODE, CTRL_SPIN, MAX_THREADS, Status } from "../../assembly/abi.ts";
 import workerSource from "../../build/worker.txt";
+import { builtinModule } from "../builtin.ts";
 import { DeviceError } from "../errors.ts";
 import type { Exports } from "./wasm.ts";
 import { runGuarded, type WorkerInit, type WorkerRun } from "./worker.ts";
@@ -42,7 +43,7 @@ export function defaultThreads(reported: number | undefined): number {
 
 /** Cores the host reports; undefined when it does not say. */
 export function reportedCores(): number | undefined {
-  const os = globalThis.process?.getBuiltinModule?.("node:os") as { availableParallelism?(): number } | undefined;
+  const os = builtinModule<{ availableParallelism?(): number }>("node:os");
   return os?.availableParallelism?.() ?? globalThis.navigator?.hardwareConcurrency;
 }
 
@@ -148,12 +149,14 @@ interface NodeWorker {
   terminate(): Promise<number>;
 }
 
+interface WorkerThreads {
+  readonly Worker: new (source: string | URL, options: { eval: boolean }) => NodeWorker;
+}
+
 function spawn(url: string | URL | undefined): Thread {
-  const node = globalThis.process?.getBuiltinModule?.("node:worker_threads") as
-    | { Worker: new (source: string | URL, options: { eval: boolean }) => NodeWorker }
-    | undefined;
-  if (node !== undefined && typeof document === "undefined") return nodeThread(new node.Worker(url ?? workerSource, { eval: url === undefined }));
-  return webThread(url);
+  const node = builtinModule<WorkerThreads>("node:worker_threads");
+  if (node === undefined || typeof document !== "undefined") return webThread(url);
+  return nodeThread(new node.Worker(url ?? workerSource, { eval: url === undefined }));
 }
 
 // Held by the process only while an answer is awaited, so that a program ends by itself.

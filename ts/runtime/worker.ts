@@ -4,6 +4,7 @@
 // runs thread 0 on request, because a page's main thread must not block.
 
 import { Status } from "../../assembly/abi.ts";
+import { builtinModule } from "../builtin.ts";
 import type { Exports } from "./wasm.ts";
 
 /** First message to a worker. */
@@ -33,7 +34,7 @@ interface NodePort {
 }
 
 function openPort(): Port {
-  const node = globalThis.process?.getBuiltinModule?.("node:worker_threads") as { parentPort: NodePort | null } | undefined;
+  const node = builtinModule<{ parentPort: NodePort | null }>("node:worker_threads");
   const parent = node?.parentPort;
   if (parent) return { postMessage: (m) => parent.postMessage(m), onMessage: (f) => parent.on("message", f) };
   return {
