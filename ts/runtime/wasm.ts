@@ -81,6 +81,10 @@ export function withShared(bytes: Uint8Array, shared: boolean): Uint8Array<Array
       if (byte < 0x80) return value >>> 0;
     }
   };
+  const skipName = (): void => {
+    const length = leb();
+    at += length;
+  };
   while (at < out.length) {
     const id = out[at++];
     const end = leb() + at;
@@ -89,8 +93,8 @@ export function withShared(bytes: Uint8Array, shared: boolean): Uint8Array<Array
       continue;
     }
     for (let n = leb(); n > 0; n--) {
-      at += leb();
-      at += leb();
+      skipName();
+      skipName();
       const kind = out[at++];
       if (kind === 2) {
         // limits: bit 0 = has a maximum, bit 1 = shared
