@@ -88,4 +88,23 @@ describeWith("models", "memory", () => {
     const out = execFileSync(process.execPath, ["--input-type=module", "-e", program], { timeout: 30_000 });
     expect(out.toString().trim()).toBe("3 2");
   });
+
+  test("decode steps leave no typed arrays behind and next to nothing on the heap", () => {
+    const program = `
+      import v8 from "node:v8";
+      import { loadModel } from ${JSON.stringify(join(process.cwd(), "dist/llm.js"))};
+      const model = await loadModel(${JSON.stringify(path("q8_0"))}, { nThreads: 1 });
+      const steps = async (n) => { for (let i = 0; i < n; i += 200) await model.complete("Once", { temperature: 0, maxTokens: 200, ignoreEos: true }); };
+      const kinds = [Uint8Array, Int32Array, Uint32Array, Float32Array, Float64Array, Uint16Array];
+      const look = () => { gc(); gc(); return { heap: process.memoryUsage().heapUsed, arrays: kinds.map((k) => v8.queryObjects(k, { format: "count" })) }; };
+      await steps(600);
+      const a = look();
+      await steps(2000);
+      const b = look();
+      console.log(JSON.stringify({ perStep: (b.heap - a.heap) / 2000, before: a.arrays, after: b.arrays }));`;
+    const out = execFileSync(process.execPath, ["--expose-gc", "--input-type=module", "-e", program], { timeout: 60_000 });
+    const { perStep, before, after } = JSON.parse(out.toString()) as { perStep: number; before: number[]; after: number[] };
+    expect(after).toEqual(before);
+    expect(perStep).toBeLessThan(50); // bytes; feedback and compiled code still grow a little
+  });
 });

@@ -10,6 +10,7 @@ import type { Arena } from "./arena.ts";
 import type { Backend, Buffer, BufferType, BufferUse, Executable, Planned } from "./backend.ts";
 import { lowerForCpu } from "./cpu_lower.ts";
 import { Stretch } from "./macrotask.ts";
+import { MAX_BYTES } from "./records.ts";
 import type { ThreadPool } from "./threads.ts";
 
 const REGION: { readonly [K in BufferUse]: Region } = {
@@ -157,7 +158,7 @@ export class CpuBackend implements Backend {
     this.bufferType = {
       name: "arena",
       alignment,
-      maxSize: 2 ** 32,
+      maxSize: MAX_BYTES,
       isHost: true,
       alloc: (nBytes, use) => new CpuBuffer(this.bufferType, arena, nBytes, use),
     };

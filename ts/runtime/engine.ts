@@ -148,7 +148,15 @@ export class Engine implements GraphHost {
     this.#alive();
     const { alignment } = this.backend.bufferType;
     let size = 0;
+    const { maxSize } = this.backend.bufferType;
     const offsets = tensors.map((t) => {
+      if (t.nBytes > maxSize) {
+        throw new GraphError("too-large", `${t.label()}: ${t.nBytes} bytes; ${this.backend.name} takes ${maxSize}`, {
+          tensor: t.name,
+          expected: maxSize,
+          actual: t.nBytes,
+        });
+      }
       const at = size;
       size = alignUp(size + t.nBytes, alignment);
       return at;

@@ -28,7 +28,7 @@ import { nbytes } from "../shape.ts";
 import type { Arena } from "./arena.ts";
 
 /** Largest tensor whose every byte a 32-bit address reaches. */
-const MAX_BYTES = 2 ** 32 - 65536;
+export const MAX_BYTES: number = 2 ** 32 - 65536;
 
 /** Number of records of a program. */
 export function recordCount(program: Program): number {
