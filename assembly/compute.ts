@@ -5,8 +5,21 @@
 
 import { NODE_BYTES, Op } from "./abi";
 import { barrier, checkAbort, enter } from "./control";
-import { add } from "./kernels/add";
+import { argmax, argsort, topK } from "./kernels/argsort";
+import { add, div, mul, sub } from "./kernels/binary";
+import { concat } from "./kernels/concat";
+import { cpy } from "./kernels/cpy";
+import { diagMaskInf } from "./kernels/diag_mask_inf";
+import { getRows } from "./kernels/get_rows";
+import { glu } from "./kernels/glu";
 import { mulMat } from "./kernels/mul_mat";
+import { l2Norm, norm, rmsNorm } from "./kernels/norm";
+import { cumsum, mean, sum, sumRows } from "./kernels/reduce";
+import { repeat } from "./kernels/repeat";
+import { rope } from "./kernels/rope";
+import { setRows } from "./kernels/set_rows";
+import { softMax } from "./kernels/soft_max";
+import { clamp, cos, fill, leakyRelu, log, scale, sin, sqr, sqrt, unary } from "./kernels/unary";
 import { Node } from "./node";
 
 // A new op must be looked at here: add its case to dispatch(), then raise this number.
@@ -25,15 +38,53 @@ export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nt
   return true;
 }
 
+// Two halves, so that each stays small enough for an engine to compile at once.
+// prettier-ignore
 function dispatch(n: Node, ith: i32, nth: i32): void {
   switch (n.op) {
-    case Op.ADD:
-      add(n, ith, nth);
-      break;
-    case Op.MUL_MAT:
-      mulMat(n, ith, nth);
-      break;
-    default:
-      unreachable();
+    case Op.MUL_MAT: return mulMat(n, ith, nth);
+    case Op.DUP:
+    case Op.CONT:
+    case Op.CPY: return cpy(n, ith, nth);
+    case Op.GET_ROWS: return getRows(n, ith, nth);
+    case Op.SET_ROWS: return setRows(n, ith, nth);
+    case Op.REPEAT: return repeat(n, ith, nth);
+    case Op.CONCAT: return concat(n, ith, nth);
+    case Op.NORM: return norm(n, ith, nth);
+    case Op.RMS_NORM: return rmsNorm(n, ith, nth);
+    case Op.L2_NORM: return l2Norm(n, ith, nth);
+    case Op.ROPE: return rope(n, ith, nth);
+    case Op.SOFT_MAX: return softMax(n, ith, nth);
+    case Op.DIAG_MASK_INF: return diagMaskInf(n, ith, nth);
+    case Op.SUM: return sum(n, ith, nth);
+    case Op.SUM_ROWS: return sumRows(n, ith, nth);
+    case Op.MEAN: return mean(n, ith, nth);
+    case Op.CUMSUM: return cumsum(n, ith, nth);
+    case Op.ARGMAX: return argmax(n, ith, nth);
+    case Op.ARGSORT: return argsort(n, ith, nth);
+    case Op.TOP_K: return topK(n, ith, nth);
+    default: dispatchElements(n, ith, nth);
+  }
+}
+
+// prettier-ignore
+function dispatchElements(n: Node, ith: i32, nth: i32): void {
+  switch (n.op) {
+    case Op.ADD: return add(n, ith, nth);
+    case Op.SUB: return sub(n, ith, nth);
+    case Op.MUL: return mul(n, ith, nth);
+    case Op.DIV: return div(n, ith, nth);
+    case Op.SQR: return sqr(n, ith, nth);
+    case Op.SQRT: return sqrt(n, ith, nth);
+    case Op.LOG: return log(n, ith, nth);
+    case Op.SIN: return sin(n, ith, nth);
+    case Op.COS: return cos(n, ith, nth);
+    case Op.SCALE: return scale(n, ith, nth);
+    case Op.CLAMP: return clamp(n, ith, nth);
+    case Op.LEAKY_RELU: return leakyRelu(n, ith, nth);
+    case Op.FILL: return fill(n, ith, nth);
+    case Op.UNARY: return unary(n, ith, nth);
+    case Op.GLU: return glu(n, ith, nth);
+    default: unreachable();
   }
 }

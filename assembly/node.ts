@@ -78,20 +78,24 @@ if (offsetof<Node>("parent") != NODE_PARENT) ERROR("abi.ts: NODE_PARENT");
 if (offsetof<Node>() != NODE_PARAMS) ERROR("abi.ts: NODE_PARAMS");
 if (NODE_PARAMS + 4 * MAX_PARAMS != NODE_BYTES) ERROR("abi.ts: NODE_BYTES");
 
-
 /** Integer parameter `i`. */
 export function paramI(n: Node, i: i32): i32 {
-  return load<i32>(changetype<usize>(n) + NODE_PARAMS + (<usize>i << 2));
+  return load<i32>(changetype<usize>(n) + NODE_PARAMS + ((<usize>i) << 2));
 }
 
 /** Float parameter `i`. */
 export function paramF(n: Node, i: i32): f32 {
-  return load<f32>(changetype<usize>(n) + NODE_PARAMS + (<usize>i << 2));
+  return load<f32>(changetype<usize>(n) + NODE_PARAMS + ((<usize>i) << 2));
+}
+
+/** Address of parameter `i`. */
+export function paramPtr(n: Node, i: i32): usize {
+  return changetype<usize>(n) + NODE_PARAMS + ((<usize>i) << 2);
 }
 
 /** Source `i`, or null. */
 export function srcAt(n: Node, i: i32): Node | null {
-  return changetype<Node | null>(load<usize>(changetype<usize>(n) + NODE_SRC + (<usize>i << 2)));
+  return changetype<Node | null>(load<usize>(changetype<usize>(n) + NODE_SRC + ((<usize>i) << 2)));
 }
 
 /** Rows: everything but dimension 0. */
@@ -104,13 +108,50 @@ export function nrows(n: Node): i32 {
  * names a live count, only that many of them hold data.
  */
 export function liveRows(n: Node): i32 {
-  const rows = nrows(n);
+  return liveRowsOf(n, n);
+}
+
+/** Rows of `shape`, a tensor with the batch of `n`, that need computing. */
+export function liveRowsOf(n: Node, shape: Node): i32 {
+  const rows = nrows(shape);
   const live = n.live;
   if (live == null) return rows;
   const c = max(0, load<i32>(live.data));
-  if (n.ne3 > 1) return min(rows, c * n.ne1 * n.ne2);
-  if (n.ne2 > 1) return min(rows, c * n.ne1);
-  return min(rows, c);
+  if (shape.ne3 > 1) return min(c, shape.ne3) * shape.ne1 * shape.ne2;
+  if (shape.ne2 > 1) return min(c, shape.ne2) * shape.ne1;
+  return min(c, rows);
+}
+
+/** First of the `total` rows (or other units) that thread `ith` computes; its last is before that of the next thread. */
+export function share(total: i32, ith: i32, nth: i32): i32 {
+  return <i32>((<i64>total * ith) / nth);
+}
+
+/** As {@link share}, for elements that follow each other; cuts fall on multiples of 64. */
+export function shareFlat(total: usize, ith: i32, nth: i32): usize {
+  const chunks = <u64>((total + 63) >> 6);
+  return min<usize>(total, (<usize>((chunks * ith) / nth)) << 6);
+}
+
+/** Address of row `r`, counted through dimensions 1 to 3. */
+export function rowPtr(n: Node, r: i32): usize {
+  const q = r / n.ne1;
+  return rowAt(n, r % n.ne1, q % n.ne2, q / n.ne2);
+}
+
+/** True when the elements follow each other at distance nb0 throughout. */
+export function isPacked(n: Node): bool {
+  let next = <u32>n.ne0 * n.nb0;
+  if (n.ne1 > 1 && n.nb1 != next) return false;
+  next *= n.ne1;
+  if (n.ne2 > 1 && n.nb2 != next) return false;
+  next *= n.ne2;
+  return n.ne3 <= 1 || n.nb3 == next;
+}
+
+/** True when both have the same elements per dimension. */
+export function sameShape(a: Node, b: Node): bool {
+  return a.ne0 == b.ne0 && a.ne1 == b.ne1 && a.ne2 == b.ne2 && a.ne3 == b.ne3;
 }
 
 /** Address of row (i1, i2, i3). */

@@ -3,8 +3,8 @@
 
 import type { Op } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";
-import { type Shape, type Strides, sameShape, str } from "../shape.ts";
-import { type Type, typeName } from "../types.ts";
+import { isContiguousRows, type Shape, type Strides, sameShape, str } from "../shape.ts";
+import { Type, typeName } from "../types.ts";
 
 /** What a shape rule sees of a source. */
 export interface Operand {
@@ -59,6 +59,12 @@ export function f32bits(x: number): number {
   return bits.getInt32(0);
 }
 
+/** Types that elementwise operators compute on, in f32 and rounded once. */
+export const FLOATS: readonly Type[] = [Type.F32, Type.F16, Type.BF16];
+
+/** Block types that kernels read as f32 and write from f32. */
+export const BLOCKS: readonly Type[] = [Type.Q4_0, Type.Q8_0];
+
 /** Source `i`, which must be there. */
 export function need(op: string, src: readonly (Operand | undefined)[], i: number): Operand {
   const s = src[i];
@@ -70,15 +76,25 @@ export function need(op: string, src: readonly (Operand | undefined)[], i: numbe
 export function needType(op: string, what: string, actual: Type, types: readonly Type[]): void {
   if (types.includes(actual)) return;
   const expected = types.map(typeName);
-  throw new GraphError("bad-type", `${op}: ${what} is ${typeName(actual)}, expected ${expected.join(" or ")}`, {
-    op,
-    expected,
-    actual: typeName(actual),
-  });
+  throw new GraphError(
+    "bad-type",
+    `${op}: ${what} is ${typeName(actual)}, expected ${expected.join(" or ")}`,
+    {
+      op,
+      expected,
+      actual: typeName(actual),
+    },
+  );
 }
 
 /** Refuses what breaks a shape rule; `why` says the rule. */
-export function needShape(op: string, ok: boolean, a: readonly number[], b: readonly number[], why: string): void {
+export function needShape(
+  op: string,
+  ok: boolean,
+  a: readonly number[],
+  b: readonly number[],
+  why: string,
+): void {
   if (ok) return;
   throw new GraphError("bad-shape", `${op}: ${str(a)} and ${str(b)}: ${why}`, { op, expected: a, actual: b });
 }
@@ -86,6 +102,30 @@ export function needShape(op: string, ok: boolean, a: readonly number[], b: read
 /** Refuses operands of different shape. */
 export function needSameShape(op: string, a: Shape, b: Shape): void {
   needShape(op, sameShape(a, b), a, b, "shapes differ");
+}
+
+/** Refuses sources whose rows have gaps between elements. */
+export function needRows(op: string, what: string, x: Operand): void {
+  if (isContiguousRows(x.type, x.ne, x.nb)) return;
+  throw new GraphError(
+    "bad-shape",
+    `${op}: ${what} ${str(x.ne)} has gaps between elements of a row: use cont`,
+    {
+      op,
+      actual: x.nb,
+    },
+  );
+}
+
+/** Refuses numbers that are not finite. */
+export function needFinite(op: string, name: string, value: number): void {
+  needParam(op, name, value, Number.isFinite(value), "a finite number");
+}
+
+/** Refuses numbers that are no integers in [min, max]. */
+export function needInteger(op: string, name: string, value: number, min: number, max: number): void {
+  const valid = Number.isInteger(value) && value >= min && value <= max;
+  needParam(op, name, value, valid, `an integer from ${min} to ${max}`);
 }
 
 /** Refuses parameters outside their range; `ok` is the rule in words. */

@@ -1,0 +1,157 @@
+// ROPE: rotates pairs of elements of each head by angles that grow with the position of the token.
+//
+//   x [head size, heads, tokens, batch] F32 or F16; positions I32 [tokens], or [4 tokens] as planes t, h, w, e for the
+//   multi-axis modes; optional frequency factors F32, one per pair
+//
+//   mode 0    pairs (2p, 2p + 1)
+//   mode 2    pairs (p, p + n_dims/2)                                      NeoX
+//   mode 8    as 2, a pair follows the axis of its section                 M-RoPE
+//   mode 24   as 8, over the whole head, powers restart in each section    vision
+//   mode 40   as 8, sections interleaved
+//
+// Angles are a running f32 product as in ggml: exact powers would differ by 1e-5 at position 100000. Each thread keeps
+// one token's values in its scratch: cos[head size / 2] | sin[head size / 2] | theta of the four axes. dst may be x.
+
+import { Type } from "../abi";
+import { floatBytes, loadLanes, storeLanes } from "../math/lanes";
+import { liveRows, Node, paramF, paramI, rowPtr, share } from "../node";
+
+// Parameter slots, ggml's.
+const N_DIMS = 1;
+const MODE = 2;
+const CTX_ORIG = 4;
+const FREQ_BASE = 5;
+const FREQ_SCALE = 6;
+const EXT_FACTOR = 7;
+const ATTN_FACTOR = 8;
+const BETA_FAST = 9;
+const BETA_SLOW = 10;
+const SECTIONS = 11;
+const OFFSET = 15;
+
+const MULTI_AXIS = 8;
+const VISION = 24;
+const INTERLEAVED = 40;
+
+export function rope(n: Node, ith: i32, nth: i32): void {
+  const x = n.src0!;
+  const rows = liveRows(n);
+  const pc = n.scratchData + <usize>ith * (((<usize>n.ne0) << 2) + 16);
+  let token = -1;
+  for (let r = share(rows, ith, nth), end = share(rows, ith + 1, nth); r < end; r++) {
+    const i2 = (r / n.ne1) % n.ne2;
+    if (i2 != token) {
+      token = i2;
+      angles(n, token, pc);
+    }
+    rotateRow(n, rowPtr(x, r), rowPtr(n, r), pc);
+  }
+}
+
+// Pairs that are rotated.
+function pairs(n: Node): i32 {
+  return (paramI(n, MODE) == VISION ? n.ne0 : paramI(n, N_DIMS)) >> 1;
+}
+
+function rotateRow(n: Node, px: usize, py: usize, pc: usize): void {
+  const type = n.type;
+  const size = floatBytes(type);
+  const count = pairs(n);
+  const adjacent = paramI(n, MODE) == 0;
+  if (px != py) memory.copy(py, px, <usize>n.ne0 * size);
+  // bytes from one pair to the next, and between the two of a pair
+  const step: usize = adjacent ? size << 1 : size;
+  const apart: usize = adjacent ? size : <usize>count * size;
+  const ps = pc + ((<usize>n.ne0) << 1);
+  px = py + <usize>paramI(n, OFFSET) * size;
+  for (let p = 0; p < count; p += 4) {
+    const k = min(count - p, 4);
+    const c = loadLanes(Type.F32, pc + ((<usize>p) << 2), 4, k);
+    const s = loadLanes(Type.F32, ps + ((<usize>p) << 2), 4, k);
+    const a = loadLanes(type, px, step, k);
+    const b = loadLanes(type, px + apart, step, k);
+    storeLanes(type, px, step, k, f32x4.sub(f32x4.mul(a, c), f32x4.mul(b, s)));
+    storeLanes(type, px + apart, step, k, f32x4.add(f32x4.mul(a, s), f32x4.mul(b, c)));
+    px += <usize>k * step;
+  }
+}
+
+// Cosine and sine of every pair for one token.
+function angles(n: Node, token: i32, pc: usize): void {
+  const mode = paramI(n, MODE);
+  const multi = (mode & MULTI_AXIS) != 0;
+  const ps = pc + ((<usize>n.ne0) << 1);
+  const pt = ps + ((<usize>n.ne0) << 1);
+  const factors = n.src2;
+  const ratio = f32x4.splat(Mathf.pow(paramF(n, FREQ_BASE), <f32>-2 / <f32>paramI(n, N_DIMS)));
+  let low: f32 = 0;
+  let high: f32 = 0;
+  if (paramF(n, EXT_FACTOR) != 0) {
+    low = max<f32>(0, floor<f32>(correction(n, paramF(n, BETA_FAST))));
+    high = min<f32>(<f32>(paramI(n, N_DIMS) - 1), ceil<f32>(correction(n, paramF(n, BETA_SLOW))));
+  }
+  for (let k = 0, planes = multi ? 4 : 1; k < planes; k++)
+    store<f32>(pt + ((<usize>k) << 2), position(n, token, k));
+  for (let p = 0, count = pairs(n); p < count; p++) {
+    const axis = multi ? axisOf(n, mode, p) : 0;
+    if (mode == VISION && startsSection(n, p))
+      store<f32>(pt + ((<usize>axis) << 2), position(n, token, axis));
+    let theta = load<f32>(pt + ((<usize>axis) << 2));
+    if (factors != null) theta /= load<f32>(factors.data + <usize>p * factors.nb0);
+    storeAngle(n, theta, p, low, high, pc + ((<usize>p) << 2), ps + ((<usize>p) << 2));
+    v128.store(pt, f32x4.mul(v128.load(pt), ratio));
+  }
+}
+
+function position(n: Node, token: i32, plane: i32): f32 {
+  const pos = n.src1!;
+  return <f32>load<i32>(pos.data + <usize>(plane * n.ne2 + token) * pos.nb0);
+}
+
+// The pair index at which a wave length makes `beta` turns over the original context.
+function correction(n: Node, beta: f32): f32 {
+  const turns = <f32>paramI(n, CTX_ORIG) / (beta * 2 * <f32>Math.PI);
+  return (<f32>paramI(n, N_DIMS) * Mathf.log(turns)) / (2 * Mathf.log(paramF(n, FREQ_BASE)));
+}
+
+// Scales the angle of pair p (YaRN between `low` and `high`) and stores cosine and sine, times the magnitude.
+function storeAngle(n: Node, theta: f32, p: i32, low: f32, high: f32, pc: usize, ps: usize): void {
+  const scale = paramF(n, FREQ_SCALE);
+  const ext = paramF(n, EXT_FACTOR);
+  let magnitude = paramF(n, ATTN_FACTOR);
+  let angle = scale * theta;
+  if (ext != 0) {
+    const along = (<f32>p - low) / max<f32>(0.001, high - low);
+    const mix = (<f32>1 - min<f32>(1, max<f32>(0, along))) * ext;
+    angle = angle * (<f32>1 - mix) + theta * mix;
+    magnitude *= 1 + <f32>0.1 * Mathf.log(1 / scale);
+  }
+  store<f32>(pc, Mathf.cos(angle) * magnitude);
+  store<f32>(ps, Mathf.sin(angle) * magnitude);
+}
+
+// Pair p counted inside one round of all four sections.
+function sector(n: Node, p: i32): i32 {
+  const total =
+    paramI(n, SECTIONS) + paramI(n, SECTIONS + 1) + paramI(n, SECTIONS + 2) + paramI(n, SECTIONS + 3);
+  return p % total;
+}
+
+// Axis of a pair: 0 t, 1 h, 2 w, 3 e.
+function axisOf(n: Node, mode: i32, p: i32): i32 {
+  const k = sector(n, p);
+  const s0 = paramI(n, SECTIONS);
+  const s1 = paramI(n, SECTIONS + 1);
+  const s2 = paramI(n, SECTIONS + 2);
+  if (mode == INTERLEAVED) {
+    const phase = k % 3;
+    return k < 3 * paramI(n, SECTIONS + phase) ? phase : 3;
+  }
+  return k < s0 ? 0 : k < s0 + s1 ? 1 : k < s0 + s1 + s2 ? 2 : 3;
+}
+
+function startsSection(n: Node, p: i32): bool {
+  let k = sector(n, p);
+  for (let i = 0; i < 4 && k > 0; i++) k -= paramI(n, SECTIONS + i);
+  return k == 0;
+}

@@ -1,0 +1,10 @@
+// ADD: a + b.
+
+import { binaryDef, type BinaryParams } from "./binary.ts";
+import type { OpDef } from "./op.ts";
+
+export const addDef: OpDef<BinaryParams> = binaryDef(
+  "add",
+  "a [n, ...], b repeated over a -> a + b, of a's type unless another is asked for.",
+  true,
+);

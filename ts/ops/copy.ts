@@ -1,0 +1,34 @@
+// What DUP CONT CPY share: which types turn into which.
+
+import { GraphError } from "../errors.ts";
+import { nelements } from "../shape.ts";
+import { isQuantized, Type, typeName } from "../types.ts";
+import { BLOCKS, FLOATS, needRows, needShape, type Operand } from "./op.ts";
+
+// Elements of these are only moved, and F32 <-> I32 converted.
+const INTEGERS: readonly Type[] = [Type.I8, Type.I16, Type.I32, Type.I64, Type.F64];
+
+function converts(from: Type, to: Type): boolean {
+  if (from === to) return [...FLOATS, ...INTEGERS, ...BLOCKS].includes(from);
+  if (FLOATS.includes(from))
+    return FLOATS.includes(to) || BLOCKS.includes(to) || (from === Type.F32 && to === Type.I32);
+  return to === Type.F32 && (from === Type.I32 || BLOCKS.includes(from));
+}
+
+/** Refuses a copy of `a` into something of type, shape and strides of `to`. */
+export function needCopy(op: string, a: Operand, to: Operand): void {
+  if (!converts(a.type, to.type)) {
+    const actual = `${typeName(a.type)} to ${typeName(to.type)}`;
+    throw new GraphError("bad-type", `${op}: cannot copy ${actual}`, { op, actual });
+  }
+  needShape(op, nelements(a.ne) === nelements(to.ne), a.ne, to.ne, "numbers of elements differ");
+  if (!isQuantized(a.type) && !isQuantized(to.type)) return;
+  needRows(op, "source", a);
+  needRows(op, "target", to);
+}
+
+/** Scratch of a copy: a piece of a row as f32, when F16 or BF16 becomes a block type. */
+export function copyScratch(dst: Operand, src: readonly (Operand | undefined)[], nThreads: number): number {
+  const from = src[0]!.type;
+  return isQuantized(dst.type) && !isQuantized(from) && from !== Type.F32 ? nThreads * 1024 : 0;
+}

@@ -1,0 +1,15 @@
+// FILL: a constant in the shape of a.
+
+import { mapDef } from "./map.ts";
+import { f32bits, type OpDef } from "./op.ts";
+
+/** Parameters of FILL. */
+export interface FillParams {
+  readonly c: number;
+}
+
+export const fillDef: OpDef<FillParams> = mapDef(
+  "fill",
+  "a [...] -> c everywhere, in a's shape and type.",
+  ({ c }) => [f32bits(c)],
+);

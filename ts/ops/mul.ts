@@ -1,0 +1,9 @@
+// MUL: a * b.
+
+import { binaryDef, type BinaryParams } from "./binary.ts";
+import type { OpDef } from "./op.ts";
+
+export const mulDef: OpDef<BinaryParams> = binaryDef(
+  "mul",
+  "a [n, ...], b repeated over a -> a * b, of a's type unless another is asked for.",
+);
