@@ -97,7 +97,7 @@ describeWith("models", "memory", () => {
       const steps = async (n) => { for (let i = 0; i < n; i += 200) await model.complete("Once", { temperature: 0, maxTokens: 200, ignoreEos: true }); };
       const kinds = [Uint8Array, Int32Array, Uint32Array, Float32Array, Float64Array, Uint16Array];
       const look = () => { gc(); gc(); return { heap: process.memoryUsage().heapUsed, arrays: kinds.map((k) => v8.queryObjects(k, { format: "count" })) }; };
-      await steps(600);
+      await steps(4600); // feedback and optimised code settle
       const a = look();
       await steps(2000);
       const b = look();
