@@ -4,6 +4,7 @@ import { benchCommand } from "./bench.ts";
 import { evalCommand } from "./eval.ts";
 import { inspectCommand } from "./inspect.ts";
 import { planCommand } from "./plan.ts";
+import { planHost } from "./plan_model.ts";
 import { runCommand } from "./run.ts";
 
 /** A command: takes its arguments, prints to standard output. */
@@ -13,7 +14,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ["run", runCommand],
   ["eval", evalCommand],
   ["inspect", inspectCommand],
-  ["plan", planCommand],
+  ["plan", async (args) => planCommand(args, await planHost())],
   ["bench", benchCommand],
 ]);
 

@@ -11,6 +11,7 @@ export {
   type ModelHeader,
   type ModelMemory,
   type ModelPlan,
+  modelGraphs,
   planModel,
   readModelHeader,
 } from "./plan_model.ts";

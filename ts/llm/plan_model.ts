@@ -16,6 +16,7 @@ import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
 
 /** Context length by default at most; a longer one must be asked for. */
 const DEFAULT_CTX = 4096;
+const DEFAULT_BATCH = 64;
 
 /** A model as its header describes it. */
 export interface ModelHeader {
@@ -88,7 +89,7 @@ export interface ContextOptions {
  */
 export function planModel(engine: Engine, header: ModelHeader, options: ContextOptions): ModelPlan {
   const weights = weightLeafs(header);
-  const { nCtx, nBatch = 64, kvType = Type.F16, nOut = 1 } = options;
+  const { nCtx, nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
   checkContext(nCtx, nBatch, kvType);
   const wanted = nCtx ?? Math.min(header.params.nCtxTrain, DEFAULT_CTX);
   const first = build(engine, header, weights, { nCtx: wanted, nBatch: Math.min(nBatch, wanted), kvType, nOut });
@@ -103,6 +104,13 @@ export function planModel(engine: Engine, header: ModelHeader, options: ContextO
     );
   }
   return build(engine, header, weights, { nCtx: fitting, nBatch: Math.min(nBatch, fitting), kvType, nOut });
+}
+
+/** The graphs of a model for a context of this shape, without memory: for looking at their plans. */
+export function modelGraphs(engine: Engine, header: ModelHeader, options: ContextOptions): ContextGraphs {
+  const { nCtx = Math.min(header.params.nCtxTrain, DEFAULT_CTX), nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
+  const shape = { nCtx, nBatch: Math.min(nBatch, nCtx), kvType, nOut };
+  return contextGraphs(engine, header.build, header.params, weightLeafs(header), shape);
 }
 
 function build(

@@ -9,7 +9,7 @@ import { alignUp } from "../shape.ts";
 import { Arena, type MemoryReport } from "./arena.ts";
 import type { Backend, Buffer, BufferUse, Executable } from "./backend.ts";
 import { CpuBackend, CpuBuffer } from "./cpu.ts";
-import { bindProgram, planProgram, type PlannedProgram } from "./plan_program.ts";
+import { bindProgram, type GraphPlanView, planProgram, type PlannedProgram, type PlanSettings } from "./plan_program.ts";
 import { recordCount } from "./records.ts";
 import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate, type WasmOption } from "./wasm.ts";
@@ -198,13 +198,21 @@ export class Engine implements GraphHost {
     }
   }
 
+  /** The plan of a graph that is not kept: to look at, with a budget and a seed of your own. */
+  planOnly(graph: Graph, options: { readonly budget?: number | undefined; readonly seed?: number | undefined } = {}): GraphPlanView {
+    this.#alive();
+    const { plan, records } = planProgram(this.arena, this.core, this.#lower(graph), { ...this.#settings(), ...options });
+    this.arena.free(records);
+    return plan;
+  }
+
   /** Bytes that {@link reserve} would take for these graphs; nothing is kept. */
   measure(graphs: readonly Graph[]): { readonly records: number; readonly compute: number } {
     this.#alive();
     let records = 0;
     let compute = 0;
     for (const g of graphs) {
-      const planned = planProgram(this.arena, this.core, this.#lower(g), this.backend.bufferType, this.nThreads, addressOf);
+      const planned = planProgram(this.arena, this.core, this.#lower(g), this.#settings());
       this.arena.free(planned.records);
       records += this.arena.regionBytes(recordCount(planned.program) * NODE_BYTES);
       compute = Math.max(compute, planned.nBytes);
@@ -263,7 +271,11 @@ export class Engine implements GraphHost {
     const program = this.#lower(graph);
     const fresh = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0 && t.placement === undefined);
     if (fresh.length > 0) this.#addWeights(graph, fresh);
-    return planProgram(this.arena, this.core, program, this.backend.bufferType, this.nThreads, addressOf);
+    return planProgram(this.arena, this.core, program, this.#settings());
+  }
+
+  #settings(): PlanSettings {
+    return { type: this.backend.bufferType, nThreads: this.nThreads, addressOf };
   }
 
   #lower(graph: Graph): Program {

@@ -1,39 +1,31 @@
 // Plans a program: records into the arena, the planner over them, offsets back to the tensors.
 
-import {
-  NODE_BYTES,
-  NODE_OFFS,
-  PLAN_BYTES,
-  PLAN_COUNT,
-  PLAN_LOWER,
-  PLAN_LOWER_BOUND,
-  PLAN_OFFSET,
-  PLAN_OPTIMAL,
-  PLAN_OWNER,
-  PLAN_PEAK,
-  PLAN_RESULT_BYTES,
-  PLAN_SCRATCH,
-  PLAN_SUM,
-  PLAN_UPPER,
-  PlanStatus,
-  Region,
-} from "../../assembly/abi.ts";
-import { GraphError } from "../errors.ts";
+import { NODE_BYTES, NODE_OFFS, NODE_PARENT, Op, Region } from "../../assembly/abi.ts";
 import type { Plan } from "../graph/graph.ts";
 import type { Program } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import type { Arena } from "./arena.ts";
 import type { Buffer, BufferType, Planned } from "./backend.ts";
+import { planToSVG } from "./plan_svg.ts";
+import { type GraphPlan, planGraph } from "./planner.ts";
 import { recordCount, writeRecords } from "./records.ts";
+import { planReport, type PlanReport, type ReportSource, reportToText } from "./report.ts";
 import type { Exports } from "./wasm.ts";
 
-/** Work the exact search may do when the quick passes miss the lower bound, in buffers looked at: some milliseconds. */
-const BUDGET = 200_000;
-const SEED = 1;
+/** What a program is planned with. */
+export interface PlanSettings {
+  readonly type: BufferType;
+  readonly nThreads: number;
+  /** address in linear memory of a tensor that already has memory there */
+  readonly addressOf: (t: Tensor) => number | undefined;
+  /** most work, in buffers looked at */
+  readonly budget?: number | undefined;
+  readonly seed?: number | undefined;
+}
 
 /** A planned program and what the user sees of it. */
 export interface PlannedProgram extends Planned {
-  readonly plan: Plan;
+  readonly plan: GraphPlanView;
   /** takes the places of all planned tensors away */
   unplace(): void;
 }
@@ -41,32 +33,22 @@ export interface PlannedProgram extends Planned {
 /**
  * Plans memory for a lowered program. Its records stay in the arena; the caller frees them.
  *
- * @param addressOf address in linear memory of a tensor that already has memory there
  * @throws {GraphError} bad-plan, too-large
  * @throws {DeviceError} out-of-memory
  */
-export function planProgram(
-  arena: Arena,
-  core: Exports,
-  program: Program,
-  type: BufferType,
-  nThreads: number,
-  addressOf: (t: Tensor) => number | undefined,
-): PlannedProgram {
-  const n = recordCount(program);
-  const records = arena.alloc(n * NODE_BYTES, Region.RECORDS);
+export function planProgram(arena: Arena, core: Exports, program: Program, settings: PlanSettings): PlannedProgram {
+  const records = arena.alloc(recordCount(program) * NODE_BYTES, Region.RECORDS);
   try {
-    writeRecords(arena, records, program, nThreads, addressOf);
-    const start = performance.now();
-    const result = runPlanner(arena, core, records, program, type.alignment);
-    const ms = performance.now() - start;
-    const tensors = [...program.leafs, ...program.nodes.map((node) => node.tensor)];
+    writeRecords(arena, records, program, settings.nThreads, settings.addressOf);
+    const { type, budget, seed } = settings;
+    const range = { records, nLeafs: program.leafs.length, nNodes: program.nodes.length, alignment: type.alignment, budget, seed };
+    const result = planGraph({ memory: arena.memory, exports: core }, range);
     return {
       program,
       records,
       nBytes: result.peak,
-      plan: describe(program, result, ms),
-      unplace: () => tensors.forEach((t, i) => arena.f64[(records + i * NODE_BYTES + NODE_OFFS) / 8]! >= 0 && t.place(undefined)),
+      plan: new GraphPlanView(program, result, parents(arena, records, program)),
+      unplace: () => forPlaced(arena, records, program, (t) => t.place(undefined)),
     };
   } catch (error) {
     arena.free(records);
@@ -83,94 +65,94 @@ export function bindProgram(
   address: number | undefined,
 ): void {
   const { program, records } = planned;
-  const tensors = [...program.leafs, ...program.nodes.map((node) => node.tensor)];
-  tensors.forEach((tensor, i) => {
-    const offset = arena.f64[(records + i * NODE_BYTES + NODE_OFFS) / 8]!;
-    if (offset >= 0) tensor.place({ memory: buffer, offset });
+  forPlaced(arena, records, program, (t, offset) => t.place({ memory: buffer, offset }));
+  if (address !== undefined) core.bindRecords(records, recordCount(program), 0, address);
+}
+
+function tensorsOf(program: Program): Tensor[] {
+  return [...program.leafs, ...program.nodes.map((node) => node.tensor)];
+}
+
+function forPlaced(arena: Arena, records: number, program: Program, use: (t: Tensor, offset: number) => void): void {
+  const { f64 } = arena;
+  tensorsOf(program).forEach((t, i) => {
+    const offset = f64[(records + i * NODE_BYTES + NODE_OFFS) / 8]!;
+    if (offset >= 0) use(t, offset);
   });
-  if (address !== undefined) core.bindRecords(records, tensors.length, 0, address);
 }
 
-/** One planned piece of memory: a tensor, or the scratch of a node. Steps are node indices, leafs at 0. */
-export interface Lifetime {
-  /** index of the record, leafs first */
-  readonly record: number;
-  readonly scratch: boolean;
-  /** first step alive */
-  readonly lower: number;
-  /** first step no longer alive */
-  readonly upper: number;
-  /** padded bytes */
-  readonly nBytes: number;
-  readonly offset: number;
+// Per record, the record whose memory it took over in place; -1 = none.
+function parents(arena: Arena, records: number, program: Program): Int32Array {
+  return Int32Array.from({ length: recordCount(program) }, (_, i) => arena.i32[(records + i * NODE_BYTES + NODE_PARENT) / 4]!);
 }
 
-interface PlanResult {
-  readonly peak: number;
-  readonly lowerBound: number;
-  readonly sum: number;
-  readonly scratch: number;
-  readonly optimal: boolean;
-  readonly lifetimes: readonly Lifetime[];
-}
+/** The plan of one graph. */
+export class GraphPlanView implements Plan {
+  readonly #program: Program;
+  readonly #result: GraphPlan;
+  readonly #parents: Int32Array;
 
-function runPlanner(arena: Arena, core: Exports, records: number, program: Program, align: number): PlanResult {
-  const n = recordCount(program);
-  const work = arena.alloc(core.planRecordsWorkspace(records, n) + PLAN_RESULT_BYTES, Region.SCRATCH);
-  try {
-    const status = core.planRecords(
-      records,
-      program.leafs.length,
-      program.nodes.length,
-      0,
-      align,
-      BUDGET,
-      SEED,
-      work + PLAN_RESULT_BYTES + (16 - (PLAN_RESULT_BYTES % 16)) % 16,
-      work,
-    );
-    if (status !== PlanStatus.OK) {
-      throw new GraphError("bad-plan", `plan: ${PlanStatus[status]!.toLowerCase().replace("_", " ")}`);
-    }
-    return readResult(arena, work);
-  } finally {
-    arena.free(work);
+  constructor(program: Program, result: GraphPlan, taken: Int32Array) {
+    this.#program = program;
+    this.#result = result;
+    this.#parents = taken;
   }
-}
 
-function readResult(arena: Arena, at: number): PlanResult {
-  const { i32, f64 } = arena;
-  const cell = (offset: number): number => f64[(at + offset) / 8]!;
-  const table = (offset: number): number => cell(offset);
-  const lifetimes: Lifetime[] = [];
-  for (let i = 0; i < cell(PLAN_COUNT); i++) {
-    const owner = i32[table(PLAN_OWNER) / 4 + i]!;
-    lifetimes.push({
-      record: owner < 0 ? ~owner : owner,
-      scratch: owner < 0,
-      lower: i32[table(PLAN_LOWER) / 4 + i]!,
-      upper: i32[table(PLAN_UPPER) / 4 + i]!,
-      nBytes: f64[table(PLAN_BYTES) / 8 + i]!,
-      offset: f64[table(PLAN_OFFSET) / 8 + i]!,
+  get nBytes(): number {
+    return this.#result.peak;
+  }
+
+  get lowerBound(): number {
+    return this.#result.lowerBound;
+  }
+
+  /** Peak, largest consumers, who re-uses whom. */
+  report(): PlanReport {
+    return planReport(this.source());
+  }
+
+  toText(): string {
+    return reportToText(this.report());
+  }
+
+  /** Report and lifetimes as plain data. */
+  toJSON(): object {
+    return { ...this.report(), entries: this.source().entries };
+  }
+
+  toSVG(): string {
+    return planToSVG(this.source());
+  }
+
+  /** What reports are made from. */
+  source(title = "plan"): ReportSource {
+    const tensors = tensorsOf(this.#program);
+    const names = tensors.map((t, i) => (t.name === "" ? `${Op[t.op]!.toLowerCase()} ${i}` : t.name));
+    const takers = this.#takers(names);
+    const { peak, lowerBound, sum, optimal, ms } = this.#result;
+    const entries = this.#result.entries.map((e) => ({
+      name: e.scratch ? `${names[e.record]!} (scratch)` : names[e.record]!,
+      lower: e.lower,
+      upper: e.upper,
+      size: e.size,
+      offset: e.offset,
+      scratch: e.scratch,
+      inPlace: e.scratch ? [] : (takers.get(e.record) ?? []),
+    }));
+    const nLeafs = this.#program.leafs.length;
+    return { title, peak, lowerBound, sum, optimal, ms, entries, stepName: (step) => names[nLeafs + step] ?? `${step}` };
+  }
+
+  // Names of the results that took over the memory of a record, in order.
+  #takers(names: readonly string[]): Map<number, string[]> {
+    const first = new Map<number, number>();
+    const takers = new Map<number, string[]>();
+    this.#parents.forEach((parent, i) => {
+      if (parent < 0) return;
+      const root = first.get(parent) ?? parent;
+      first.set(i, root);
+      takers.set(root, [...(takers.get(root) ?? []), names[i]!]);
     });
+    return takers;
   }
-  return {
-    peak: cell(PLAN_PEAK),
-    lowerBound: cell(PLAN_LOWER_BOUND),
-    sum: cell(PLAN_SUM),
-    scratch: cell(PLAN_SCRATCH),
-    optimal: cell(PLAN_OPTIMAL) === 1,
-    lifetimes,
-  };
-}
-
-function describe(program: Program, result: PlanResult, ms: number): Plan {
-  void program;
-  return {
-    nBytes: result.peak,
-    lowerBound: result.lowerBound,
-    toText: () => "",
-    toJSON: () => ({ ...result, ms }),
-    toSVG: () => "",
-  };
 }
