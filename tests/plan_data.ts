@@ -1,6 +1,7 @@
 // Support for the planner's tests: the wasm without an engine, graphs as records, and an overlap check of its own.
 import { readFileSync } from "node:fs";
 import * as abi from "../assembly/abi.ts";
+import type { PlanExports } from "../ts/runtime/planner.ts";
 
 /** A tensor of a graph, as in golden/plans. */
 export interface Tensor {
@@ -39,19 +40,10 @@ export interface Planned {
   parent: number[];
 }
 
-export interface PlanExports {
-  planRecordsWorkspace(records: number, n: number): number;
-  planRecords(
-    records: number,
-    nLeafs: number,
-    nNodes: number,
-    buffer: number,
-    align: number,
-    budget: number,
-    seed: number,
-    pWork: number,
-    pResult: number,
-  ): number;
+/** Exports the tests call beside those of a {@link PlanHost}. */
+export interface PlanTestExports extends PlanExports {
+  regionInit(): void;
+  regionBytes(kind: number): number;
   planRecordsGgml(
     records: number,
     nLeafs: number,
@@ -62,25 +54,11 @@ export interface PlanExports {
     pResult: number,
   ): number;
   bindRecords(records: number, n: number, buffer: number, base: number): void;
-  planWorkspace(n: number): number;
-  planBuffers(
-    pLower: number,
-    pUpper: number,
-    pSize: number,
-    pOffset: number,
-    n: number,
-    align: number,
-    capacity: number,
-    budget: number,
-    seed: number,
-    pWork: number,
-    pResult: number,
-  ): number;
 }
 
 export interface PlanWasm {
   memory: WebAssembly.Memory;
-  exports: PlanExports;
+  exports: PlanTestExports;
 }
 
 const module = new WebAssembly.Module(readFileSync(process.env.PLAN_WASM ?? "build/simd.wasm"));
@@ -92,7 +70,9 @@ export function planWasm(): PlanWasm {
     throw new Error("abort");
   };
   const instance = new WebAssembly.Instance(module, { env: { memory, abort } });
-  return { memory, exports: instance.exports as unknown as PlanExports };
+  const exports = instance.exports as unknown as PlanTestExports;
+  exports.regionInit();
+  return { memory, exports };
 }
 
 /** First byte the tests use: above the static data of any build. */

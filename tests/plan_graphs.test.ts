@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { dataDir, describeWith, readJson } from "./data.ts";
 import { faults, type Graph, planGraph, planWasm } from "./plan_data.ts";
+import { ggmlPlan } from "./plan_ggml.ts";
 
 interface Golden extends Graph {
   ggml: {
@@ -32,6 +33,9 @@ describeWith("golden", "golden plans", () => {
         expect(p.parent[t.id], `parent of ${t.id}`).toBe(g.ggml.inplace_parent[t.id] ?? -1);
       }
       expect(faults(g, p)).toEqual([]);
+      const witness = ggmlPlan(g);
+      expect(witness.peak).toBe(p.peak);
+      for (const t of g.tensors) expect(witness.offsets.get(t.id) ?? -1).toBe(p.offs[t.id]);
     });
 
     it(`${g.name}: our plan is valid, at its lower bound and not above ggml's`, () => {

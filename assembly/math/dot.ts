@@ -15,6 +15,7 @@ export const VECTORS: i32 = ASC_FEATURE_RELAXED_SIMD ? 2 : 4;
 const MASKS = memory.data<u32>([
   0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f,
   0x000f000f, 0x000f000f, 0x000f000f, 0x000f000f,
+  0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff,
 ], 16);
 
 /** acc + products of x (any sign) and q (0..127 in the relaxed build). */
