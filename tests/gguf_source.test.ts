@@ -107,7 +107,7 @@ describe("every source", () => {
       const opened = await openGguf(input());
       const { parts, places } = partsOf(opened, plain);
       const order: string[] = [];
-      const noting = parts.reverse().map((part) => ({ ...part, into: () => {
+      const noting = parts.toReversed().map((part) => ({ ...part, into: () => {
       if (order.at(-1) !== part.name) order.push(part.name);
       return part.into();
     } })); // prettier-ignore
