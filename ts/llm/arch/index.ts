@@ -3,7 +3,7 @@
 import { FormatError } from "../../errors.ts";
 import type { Metadata } from "../metadata.ts";
 import { type Params, readArch } from "../params.ts";
-import { type Has, type TensorInfo, type TensorSpec, checkTensors } from "../weights.ts";
+import { type Has, type StoredTensor, type TensorSpec, checkTensors } from "../weights.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import type { BatchInputs } from "../batch.ts";
@@ -48,7 +48,7 @@ export function loadParams(meta: Metadata): Params {
  *
  * @throws {FormatError} missing-tensor, shape-mismatch, vocab-mismatch, unsupported-type, unsupported-arch, bad-hparam
  */
-export function loadTensors<T extends TensorInfo>(params: Params, tensors: Iterable<T>): Map<string, T> {
+export function loadTensors<T extends StoredTensor>(params: Params, tensors: Iterable<T>): Map<string, T> {
   const list = [...tensors];
   const names = new Set(list.map((tensor) => tensor.name));
   const arch = archOf(params.arch);
