@@ -5,10 +5,10 @@
 // rows. All ways sum an element in the same order.
 
 import { Type } from "../abi";
-import { PANEL_ROWS, dotRows, isSplit, unpackPanel, zeroPoint } from "../matmul/blocks";
-import { columnBytes, expandColumn, expandGroup, groupColumns } from "../matmul/columns";
+import { PANEL_ROWS, dotRows, kindOf, panelBytes, unpackPanel, zeroPoint } from "../matmul/blocks";
+import { SPLIT, columnBytes, expandColumn, expandGroup, groupBytes, groupColumns } from "../matmul/columns";
 import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
-import { TILE_BYTES, tile, tileSplit } from "../matmul/tile";
+import { TILE_BYTES, tile } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
 
@@ -90,36 +90,22 @@ function blockRows(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 >> 5;
-  const split = isSplit(a.type);
-  const codes = columnBytes(split) * <usize>nb;
-  const column = codes + ((<usize>nb) << 3);
+  const kind = kindOf(a.type);
+  const column = columnBytes(kind, nb);
   for (let c = 0; c < columns; c++) {
-    const p = scratch + <usize>c * column;
-    const ps = p + codes + ((<usize>nb) << 2);
-    expandColumn(pb + <usize>c * n.src1!.nb1, nb, zeroPoint(a.type), split, p, p + codes, ps);
+    expandColumn(pb + <usize>c * n.src1!.nb1, nb, zeroPoint(a.type), kind, scratch + <usize>c * column);
   }
   const chunk = columns == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
     const rows = min(chunk, last - r);
     for (let c = 0; c < columns; c++) {
-      const p = scratch + <usize>c * column;
       const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
-      dotRows(
-        a.type,
-        pa + <usize>r * a.nb1,
-        a.nb1,
-        rows,
-        nb,
-        p,
-        p + codes,
-        p + codes + ((<usize>nb) << 2),
-        py,
-      );
+      dotRows(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch + <usize>c * column, py);
     }
   }
 }
 
-// Scratch: panel codes, panel scales, tile, then the groups of columns: codes, scales, seeds.
+// Scratch: tile, panel, then the groups of columns.
 function blockPanels(
   n: Node,
   pa: usize,
@@ -132,27 +118,24 @@ function blockPanels(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 >> 5;
-  const split = isSplit(a.type);
-  const lanes = groupColumns(split);
-  const codes = columnBytes(false) * <usize>nb;
-  const scales = scratch + 8 * codes;
-  const tileAt = scales + ((<usize>nb) << 5);
-  const groups = tileAt + TILE_BYTES;
-  const group: usize = 4 * codes + ((<usize>nb) << 5);
+  const kind = kindOf(a.type);
+  const lanes = groupColumns(kind);
+  const panel = scratch + TILE_BYTES;
+  const groups = panel + panelBytes(nb);
+  const group = groupBytes(nb);
   for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
-    expand(n.src1!, pb, c, columns, nb, zeroPoint(a.type), split, p, p + 4 * codes);
+    expand(n.src1!, pb, c, columns, nb, a.type, p);
   }
+  const step: usize = kind == SPLIT ? 64 : 32;
   for (let u = first; u < last; u++) {
     const r = u * PANEL_ROWS;
     const rows = min(PANEL_ROWS, a.ne1 - r);
-    unpackPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch, scales);
+    unpackPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
     for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
-      const d = p + 4 * codes;
-      if (split) tileSplit(scratch, scales, p, d, d + ((<usize>nb) << 4), nb, tileAt);
-      else tile(scratch, scales, p, d, d + ((<usize>nb) << 4), nb, tileAt);
+      tile(kind, panel, p, nb, scratch);
       storeTile(
-        tileAt,
-        split ? 64 : 32,
+        scratch,
+        step,
         min(lanes, columns - c),
         rows,
         pd + <usize>c * n.nb1 + ((<usize>r) << 2),
@@ -163,23 +146,14 @@ function blockPanels(
 }
 
 // Spreads out the group that starts at column c; columns past the last repeat it.
-function expand(
-  b: Node,
-  pb: usize,
-  c: i32,
-  columns: i32,
-  nb: i32,
-  zero: i32,
-  split: bool,
-  pq: usize,
-  pd: usize,
-): void {
+function expand(b: Node, pb: usize, c: i32, columns: i32, nb: i32, type: i32, px: usize): void {
+  const kind = kindOf(type);
   const last = pb + <usize>(columns - 1) * b.nb1;
   const p0 = pb + <usize>c * b.nb1;
   const p1 = min(p0 + b.nb1, last);
-  const p2 = split ? p1 : min(p1 + b.nb1, last);
-  const p3 = split ? p1 : min(p2 + b.nb1, last);
-  expandGroup(p0, p1, p2, p3, nb, zero, split, pq, pd, pd + ((<usize>nb) << 4));
+  const p2 = kind == SPLIT ? p1 : min(p1 + b.nb1, last);
+  const p3 = kind == SPLIT ? p1 : min(p2 + b.nb1, last);
+  expandGroup(p0, p1, p2, p3, nb, zeroPoint(type), kind, px);
 }
 
 // Tile [column][8 rows], `step` bytes between columns, to the result.
