@@ -263,6 +263,16 @@ describeWith("models", "generation of stories260K", () => {
       },
       TEST_MS,
     );
+
+    itNeeds(
+      needs,
+      "a policy that forbids wasm is a typed error that names the missing word",
+      async () => {
+        const blocked = /^closed.*: DeviceError wasm-blocked: .*'wasm-unsafe-eval'/;
+        await expect(rowsOf("closed/page.html?nThreads=1")).rejects.toThrow(blocked);
+      },
+      TEST_MS,
+    );
   });
 
   async function bundle(options: BuildOptions): Promise<string> {

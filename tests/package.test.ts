@@ -85,13 +85,16 @@ describe("the package", () => {
       readFileSync(join(user(), "node_modules/slackwater/package.json"), "utf8"),
     ) as {
       scripts?: Record<string, string>;
+      dependencies?: Record<string, string>;
       exports: Record<string, string | Record<string, string>>;
     };
     const hooks = ["preinstall", "install", "postinstall", "prepare"];
     expect(hooks.filter((h) => manifest.scripts?.[h] !== undefined)).toEqual([]);
     const installed = readdirSync(join(user(), "node_modules")).filter((n) => !n.startsWith("."));
-    expect(installed.sort()).toEqual(["@huggingface", "slackwater"]);
-    expect(readdirSync(join(user(), "node_modules/@huggingface")).sort()).toEqual(["jinja", "tokenizers"]);
+    expect(["@huggingface", "slackwater"]).toEqual(expect.arrayContaining(installed));
+    expect(Object.keys(manifest.dependencies ?? {}).filter((d) => !d.startsWith("@huggingface/"))).toEqual(
+      [],
+    );
     const paths = Object.values(manifest.exports).flatMap((e) =>
       typeof e === "string" ? [e] : Object.values(e),
     );

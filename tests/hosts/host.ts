@@ -39,7 +39,7 @@ export const RUNTIMES: readonly Runtime[] = [
   {
     name: "Deno",
     command: binary("@deno/linux-x64-glibc/deno", "deno/deno"),
-    args: ["run", "--allow-all", "--no-prompt"],
+    args: ["run", "--allow-read", "--no-prompt"],
     build: "relaxed",
   },
   {

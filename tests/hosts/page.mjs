@@ -31,7 +31,7 @@ function runInWorker() {
 const inWorker = typeof document === "undefined";
 const result = (inWorker || !location.search.includes("in=worker") ? run() : runInWorker()).catch(
   (error) => ({
-    error: `${error?.stack ?? error}`,
+    error: `${error.name} ${error.code}: ${error.message}\n${error.stack}`,
   }),
 );
 void result.then((rows) => (inWorker ? postMessage(rows) : console.log(PREFIX + JSON.stringify(rows))));

@@ -8,6 +8,9 @@ import { extname } from "node:path";
 export const MODES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   plain: {},
   isolated: { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" },
+  /** a policy that does not even allow wasm */
+  closed: { "content-security-policy": "default-src 'self'" },
+  /** the least policy that does, isolated; blob workers are blocked */
   strict: {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-embedder-policy": "require-corp",

@@ -46,7 +46,7 @@ const START_PAGES = 32;
  * Starts an engine: compiles the core, takes memory, starts the threads.
  *
  * @throws {TypeError} for an unknown option
- * @throws {DeviceError} no-simd, bad-wasm, out-of-memory, unsupported
+ * @throws {DeviceError} no-simd, bad-wasm, wasm-blocked, out-of-memory, unsupported
  */
 export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
   checkOptions("createEngine", options, OPTIONS);
