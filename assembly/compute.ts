@@ -10,6 +10,7 @@ import { add, div, mul, sub } from "./kernels/binary";
 import { concat } from "./kernels/concat";
 import { cpy } from "./kernels/cpy";
 import { diagMaskInf } from "./kernels/diag_mask_inf";
+import { flashAttnExt } from "./kernels/flash_attn_ext";
 import { getRows } from "./kernels/get_rows";
 import { glu } from "./kernels/glu";
 import { mulMat } from "./kernels/mul_mat";
@@ -43,6 +44,7 @@ export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nt
 function dispatch(n: Node, ith: i32, nth: i32): void {
   switch (n.op) {
     case Op.MUL_MAT: return mulMat(n, ith, nth);
+    case Op.FLASH_ATTN_EXT: return flashAttnExt(n, ith, nth);
     case Op.DUP:
     case Op.CONT:
     case Op.CPY: return cpy(n, ith, nth);

@@ -8,7 +8,7 @@ const ROOT = resolve(import.meta.dirname, "..");
 /** Lowest first. A file imports its own layer and lower tiers; layers of one tier do not import each other. */
 const TS_TIERS = [
   ["abi"],
-  ["errors"],
+  ["errors", "builtin"],
   ["types"],
   ["shape"],
   ["ops", "gguf"],
@@ -25,7 +25,7 @@ const ASSEMBLY_TIERS = [
   ["quants"],
   ["matmul"],
   ["kernels", "plan"],
-  ["compute"],
+  ["compute", "selftest"],
   ["index"],
 ];
 

@@ -21,6 +21,9 @@ const MASKS = memory.data<u32>([
   0x00008000, 0x00008000, 0x00008000, 0x00008000,
   0x00007fff, 0x00007fff, 0x00007fff, 0x00007fff,
   0x00000040, 0x00000040, 0x00000040, 0x00000040,
+  0x8fff8fff, 0x8fff8fff, 0x8fff8fff, 0x8fff8fff,
+  0x7c007c00, 0x7c007c00, 0x7c007c00, 0x7c007c00,
+  0x7f807f80, 0x7f807f80, 0x7f807f80, 0x7f807f80,
 ], 16);
 
 // Loaded where needed: a v128 constant in the code would cost three instructions at each use.
@@ -36,6 +39,29 @@ export function f16x4ToF32(v: v128): v128 {
   const f = f32x4.mul(v128.and(i32x4.shr_s(i32x4.shl(v, 16), 3), mask(0)), mask(1));
   const special = i32x4.eq(v128.and(v, mask(2)), mask(2));
   return v128.or(f, v128.and(special, mask(3)));
+}
+
+/** Eight f16: the upper halves of the f32 they become once multiplied with 2^112 (f16Low, f16High). */
+@inline
+export function f16Upper(v: v128): v128 {
+  const special = i16x8.eq(v128.and(v, mask(15)), mask(15));
+  return v128.or(v128.and(i16x8.shr_s(v, 3), mask(14)), v128.and(special, mask(16)));
+}
+
+/** The first four of eight f16 as f32; `upper` is their f16Upper(). Cheaper than two times f16x4ToF32(). */
+@inline
+export function f16Low(v: v128, upper: v128): v128 {
+  const l = i16x8.shl(v, 13);
+  const f = i8x16.shuffle(l, upper, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23);
+  return f32x4.mul(f, mask(1));
+}
+
+/** The last four of eight f16 as f32. */
+@inline
+export function f16High(v: v128, upper: v128): v128 {
+  const l = i16x8.shl(v, 13);
+  const f = i8x16.shuffle(l, upper, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31);
+  return f32x4.mul(f, mask(1));
 }
 
 /** Four f32 to f16 in zero-extended i32 lanes. */
@@ -103,8 +129,9 @@ export function f16RowToF32(px: usize, py: usize, n: i32): void {
   const end = py + ((<usize>n) << 2);
   for (const full = py + ((<usize>(n & ~7)) << 2); py < full; py += 32, px += 16) {
     const v = v128.load(px);
-    v128.store(py, f16x4ToF32(i32x4.extend_low_i16x8_u(v)));
-    v128.store(py, f16x4ToF32(i32x4.extend_high_i16x8_u(v)), 16);
+    const upper = f16Upper(v);
+    v128.store(py, f16Low(v, upper));
+    v128.store(py, f16High(v, upper), 16);
   }
   for (; py < end; py += 4, px += 2) store<f32>(py, f16ToF32(load<u16>(px)));
 }

@@ -6,7 +6,7 @@
 
 import { Type } from "../abi";
 import { storeTransposed, sumF32 } from "../math/dot";
-import { bf16ToF32, bf16x4ToF32, f16ToF32, f16x4ToF32 } from "../math/f16";
+import { bf16ToF32, bf16x4ToF32, f16High, f16Low, f16ToF32, f16Upper } from "../math/f16";
 import { PANEL_ROWS } from "./blocks";
 
 /** Bytes for the eight partial tiles of a panel. */
@@ -14,7 +14,7 @@ export const PARTIAL_BYTES: usize = 1024;
 /** Bytes for the last k % 8 elements of a row and a column. */
 export const TAIL_BYTES: usize = 64;
 
-
+/** Eight weights at a time: what raw() says, then the first four by low(), the last four by high(). */
 @unmanaged
 class WeightF32 {
 
@@ -31,8 +31,20 @@ class WeightF32 {
 
 
   @inline
-  four(p: usize): v128 {
+  raw(p: usize): v128 {
     return v128.load(p);
+  }
+
+
+  @inline
+  low(p: usize, raw: v128): v128 {
+    return raw;
+  }
+
+
+  @inline
+  high(p: usize, raw: v128): v128 {
+    return v128.load(p, 16);
   }
 }
 
@@ -53,8 +65,20 @@ class WeightF16 {
 
 
   @inline
-  four(p: usize): v128 {
-    return f16x4ToF32(v128.load16x4_u(p));
+  raw(p: usize): v128 {
+    return f16Upper(v128.load(p));
+  }
+
+
+  @inline
+  low(p: usize, raw: v128): v128 {
+    return f16Low(v128.load(p), raw);
+  }
+
+
+  @inline
+  high(p: usize, raw: v128): v128 {
+    return f16High(v128.load(p), raw);
   }
 }
 
@@ -75,8 +99,20 @@ class WeightBF16 {
 
 
   @inline
-  four(p: usize): v128 {
+  raw(p: usize): v128 {
+    return i32x4.splat(0);
+  }
+
+
+  @inline
+  low(p: usize, raw: v128): v128 {
     return bf16x4ToF32(v128.load16x4_u(p));
+  }
+
+
+  @inline
+  high(p: usize, raw: v128): v128 {
+    return bf16x4ToF32(v128.load16x4_u(p, 8));
   }
 }
 
@@ -113,8 +149,9 @@ function dotRow<T>(p: usize, k8: i32, rest: i32, px: usize, pt: usize): f32 {
   let a = f32x4.splat(0);
   let b = a;
   for (const end = p + <usize>k8 * bytes; p < end; p += 8 * bytes, px += 32) {
-    a = f32x4.add(a, f32x4.mul(t.four(p), v128.load(px)));
-    b = f32x4.add(b, f32x4.mul(t.four(p + 4 * bytes), v128.load(px, 16)));
+    const raw = t.raw(p);
+    a = f32x4.add(a, f32x4.mul(t.low(p, raw), v128.load(px)));
+    b = f32x4.add(b, f32x4.mul(t.high(p, raw), v128.load(px, 16)));
   }
   if (rest != 0) {
     for (let i = 0; i < rest; i++) store<f32>(pt + ((<usize>i) << 2), t.one(p + <usize>i * bytes));
@@ -150,9 +187,13 @@ function packFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, k: i32, pp: usi
   let i = 0;
   for (; i + 8 <= k; i += 8, pp += 32) {
     const o = <usize>i * bytes;
-    const h = o + 4 * bytes;
-    storeTransposed(pp, step, t.four(p0 + o), t.four(p1 + o), t.four(p2 + o), t.four(p3 + o));
-    storeTransposed(pp + 4 * step, step, t.four(p0 + h), t.four(p1 + h), t.four(p2 + h), t.four(p3 + h));
+    const a = t.raw(p0 + o);
+    const b = t.raw(p1 + o);
+    const c = t.raw(p2 + o);
+    const d = t.raw(p3 + o);
+    storeTransposed(pp, step, t.low(p0 + o, a), t.low(p1 + o, b), t.low(p2 + o, c), t.low(p3 + o, d));
+    const half = pp + 4 * step;
+    storeTransposed(half, step, t.high(p0 + o, a), t.high(p1 + o, b), t.high(p2 + o, c), t.high(p3 + o, d));
   }
   for (; i < k; i++, pp += step) {
     const o = <usize>i * bytes;

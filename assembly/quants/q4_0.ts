@@ -4,6 +4,7 @@
 
 import { nibbleMask, nibbles } from "../math/dot";
 import { f16ToF32, f16x4ToF32, f32ToF16 } from "../math/f16";
+import { extreme } from "./range";
 
 const BYTES: usize = 18;
 
@@ -71,7 +72,7 @@ export function dequantizeQ4_0(px: usize, py: usize, n: i32): void {
 /** `n` f32 at px to blocks at py; byte for byte what ggml's reference quantizer makes. */
 export function quantizeQ4_0(px: usize, py: usize, n: i32): void {
   for (let end = px + ((<usize>n) << 2); px < end; px += 128, py += BYTES) {
-    const d = largest(px) / -8;
+    const d = extreme(px) / -8;
     const id: f32 = d != 0 ? 1 / d : 0;
     store<u16>(py, <u16>f32ToF16(d));
     for (let j: usize = 0; j < 16; j++) {
@@ -80,18 +81,6 @@ export function quantizeQ4_0(px: usize, py: usize, n: i32): void {
       store<u8>(py + j, <u8>(lo | (hi << 4)), 2);
     }
   }
-}
-
-// Element of 32 with the largest magnitude, the first of equals; NaN if there is one that is not finite.
-function largest(px: usize): f32 {
-  let max: f32 = 0;
-  let bad: f32 = 0;
-  for (const end = px + 128; px < end; px += 4) {
-    const x = load<f32>(px);
-    if (abs(x) > abs(max)) max = x;
-    bad += x * 0;
-  }
-  return max + bad;
 }
 
 

@@ -2,7 +2,7 @@
 //
 //   0 d f16 | 2 qs[32] i8
 
-import { bytes } from "../math/dot";
+import { bytes, sumI32 } from "../math/dot";
 import { f16ToF32, f16x4ToF32, f32ToF16 } from "../math/f16";
 
 const BYTES: usize = 34;
@@ -70,27 +70,35 @@ export function dequantizeQ8_0(px: usize, py: usize, n: i32): void {
 /** `n` f32 at px to blocks at py; byte for byte what ggml makes. A value that is not finite makes its block NaN. */
 export function quantizeQ8_0(px: usize, py: usize, n: i32): void {
   for (let end = px + ((<usize>n) << 2); px < end; px += 128, py += BYTES) {
-    const d = largest(px) / 127;
-    const id = f32x4.splat(d != 0 ? 1 / d : 0);
+    const d = largestOf32(px) / 127;
     store<u16>(py, <u16>f32ToF16(d));
-    for (let j: usize = 0; j < 32; j += 16) {
-      const p = px + (j << 2);
-      const lo = i16x8.narrow_i32x4_s(code(p, id), code(p + 16, id));
-      const hi = i16x8.narrow_i32x4_s(code(p + 32, id), code(p + 48, id));
-      v128.store(py + j, i8x16.narrow_i16x8_s(lo, hi), 2);
-    }
+    roundCodes(px, d != 0 ? 1 / d : 0, py + 2);
   }
 }
 
-// Largest magnitude of 32.
-function largest(px: usize): f32 {
+/** Largest magnitude of 32 f32; NaN if there is one. */
+export function largestOf32(px: usize): f32 {
   let m = f32x4.abs(v128.load(px));
   for (let j: usize = 16; j < 128; j += 16) m = f32x4.max(m, f32x4.abs(v128.load(px + j)));
   m = f32x4.max(m, i8x16.shuffle(m, m, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
   return max<f32>(f32x4.extract_lane(m, 0), f32x4.extract_lane(m, 1));
 }
 
-// Four values rounded half away from zero; the fraction is exact, so is its double.
+/** 32 f32 at px times `id`, rounded half away from zero, to signed bytes at pq; returns their sum. */
+export function roundCodes(px: usize, id: f32, pq: usize): i32 {
+  const s = f32x4.splat(id);
+  let sum = i16x8.splat(0);
+  for (const end = pq + 32; pq < end; pq += 16, px += 64) {
+    const lo = i16x8.narrow_i32x4_s(code(px, s), code(px + 16, s));
+    const hi = i16x8.narrow_i32x4_s(code(px + 32, s), code(px + 48, s));
+    const q = i8x16.narrow_i16x8_s(lo, hi);
+    v128.store(pq, q);
+    sum = i16x8.add(sum, i16x8.extadd_pairwise_i8x16_s(q));
+  }
+  return sumI32(i32x4.extadd_pairwise_i16x8_s(sum));
+}
+
+// Four values; the fraction is exact, so is its double.
 @inline
 function code(p: usize, id: v128): v128 {
   const v = f32x4.mul(v128.load(p), id);

@@ -30,6 +30,9 @@ const KEYS: readonly (readonly [keyof SpecialIds, string])[] = [
   ["mask", "mask"],
 ];
 
+/** Roles that a text needs: their default must exist. Other defaults just do not hold in a small vocabulary. */
+const NEEDED: readonly string[] = ["bos", "eos", "unk"];
+
 /**
  * Reads the ids with a role. A stored -1 (2^32-1) means none.
  *
@@ -37,8 +40,11 @@ const KEYS: readonly (readonly [keyof SpecialIds, string])[] = [
  */
 export function readSpecialIds(meta: Metadata, vocab: Vocab, defaults: SpecialDefaults): SpecialIds {
   const ids = { bos: -1, eos: -1, eot: -1, eom: -1, unk: -1, sep: -1, pad: -1, mask: -1 };
-  for (const [role, name] of KEYS)
-    ids[role] = readId(meta, `tokenizer.ggml.${name}_token_id`, vocab.size, defaults[role] ?? -1);
+  for (const [role, name] of KEYS) {
+    const byDefault = defaults[role] ?? -1;
+    const holds = byDefault < vocab.size || NEEDED.includes(role);
+    ids[role] = readId(meta, `tokenizer.ggml.${name}_token_id`, vocab.size, holds ? byDefault : -1);
+  }
   if (ids.eot < 0) ids.eot = firstOf(vocab, EOT_TEXTS);
   if (ids.eom < 0) ids.eom = firstOf(vocab, ["<|eom_id|>"]);
   return ids;
@@ -224,16 +230,21 @@ function isBlank(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
 }
 
-/** Stripping by the model's name: phi-3 swallows white space after its special tokens. */
+/** Stripping by the model's name: phi-3 swallows white space after its special tokens, masked models before the mask. */
 export function stripRules(meta: Metadata, vocab: Vocab): StripRules {
   const left = new Set<number>();
   const right = new Set<number>();
   const name = meta.has("general.name") ? meta.str("general.name").toLowerCase() : "";
+  const arch = meta.str("general.architecture", "");
+  const pre = meta.str("tokenizer.ggml.pre", "");
   if (name.includes("phi-3") || name.includes("phi3")) {
     for (let id = 0; id < vocab.size; id++) if (isSpecial(vocab.types[id]!)) right.add(id);
     for (const text of ["<unk>", "<s>", "<|endoftext|>"]) right.delete(vocab.idOf(text));
     right.add(vocab.idOf("</s>"));
   }
+  if (/^(jina-v2-(de|es|code))$/.test(pre) || /^(nomic-bert-moe|jina-bert-v3)$/.test(arch))
+    left.add(vocab.idOf("<mask>"));
+  if (name.includes("modern-bert")) left.add(vocab.idOf("[MASK]"));
   return { left, right };
 }
 

@@ -1,8 +1,10 @@
 // Text to token ids and back, as the file's vocabulary says.
 
 import { FormatError, GraphError, checkOptions } from "../errors.ts";
+import { Bpe } from "./bpe.ts";
 import { StreamDecoder } from "./decoder.ts";
 import type { Metadata } from "./metadata.ts";
+import { startRule } from "./pretokenizer.ts";
 import {
   SpecialFinder,
   type SpecialDefaults,
@@ -12,8 +14,10 @@ import {
   readSpecialIds,
   stripRules,
 } from "./special.ts";
-import { Spm } from "./spm.ts";
 import type { Splitter } from "./splitter.ts";
+import { Spm, spacePrefix } from "./spm.ts";
+import { bytesOf } from "./utf8.ts";
+import { WordPiece, cleanSpaces } from "./wordpiece.ts";
 import { CONTROL, UNKNOWN, UNUSED, USER_DEFINED, type Vocab, readVocab } from "./vocab.ts";
 
 /** How a text is encoded. */
@@ -62,7 +66,41 @@ export interface Tokenizer {
 }
 
 const EMPTY = new Uint8Array(0);
-const BLANK = 0x20;
+
+/** What differs between the kinds of vocabularies. */
+interface Kind {
+  readonly defaults: SpecialDefaults;
+  /** start token by default */
+  readonly addBos: boolean;
+  /** a text always stands between the start token and `sep`; keys do not change it */
+  readonly framed: boolean;
+  readonly addSpacePrefix: boolean;
+  readonly splitter: new (meta: Metadata, vocab: Vocab, unk: number) => Splitter;
+}
+
+const KINDS: Readonly<Record<string, (meta: Metadata) => Kind>> = {
+  llama: (meta) => ({
+    defaults: { bos: 1, eos: 2, unk: 0 },
+    addBos: true,
+    framed: false,
+    addSpacePrefix: spacePrefix(meta),
+    splitter: Spm,
+  }),
+  gpt2: (meta) => ({
+    defaults: startRule(meta).hasBos ? { bos: 11, eos: 11 } : { eos: 11 },
+    addBos: startRule(meta).addBos,
+    framed: false,
+    addSpacePrefix: false,
+    splitter: Bpe,
+  }),
+  bert: () => ({
+    defaults: { bos: 101, unk: 100, sep: 102, pad: 0, mask: 103 },
+    addBos: true,
+    framed: true,
+    addSpacePrefix: true,
+    splitter: WordPiece,
+  }),
+};
 
 /** The frame that all vocabularies share: special tokens, start and end tokens, decoding. */
 class TokenTable implements Tokenizer {
@@ -73,6 +111,7 @@ class TokenTable implements Tokenizer {
   readonly addEos: boolean;
   readonly addSpacePrefix: boolean;
   readonly suppressed: readonly number[];
+  readonly #framed: boolean;
   readonly #vocab: Vocab;
   readonly #splitter: Splitter;
   readonly #eog: ReadonlySet<number>;
@@ -82,39 +121,27 @@ class TokenTable implements Tokenizer {
     this.model = model;
     this.nVocab = vocab.size;
     this.#vocab = vocab;
+    this.#framed = kind.framed;
     this.ids = readSpecialIds(meta, vocab, kind.defaults);
     this.#eog = readEog(meta, vocab, this.ids);
-    this.addBos = wanted(meta, "bos", kind.addBos, this.ids.bos);
-    this.addEos = wanted(meta, "eos", kind.addEos, this.ids.eos);
-    this.addSpacePrefix = meta.bool("tokenizer.ggml.add_space_prefix", kind.spacePrefix);
-    this.suppressed = Object.freeze(
-      Array.from(meta.i32s("tokenizer.ggml.suppress_tokens") ?? []).filter(
-        (id) => id >= 0 && id < vocab.size,
-      ),
-    );
+    if (kind.framed) needFrame(model, this.ids);
+    this.addBos = kind.framed || wanted(meta, "bos", kind.addBos, this.ids.bos);
+    this.addEos = kind.framed || wanted(meta, "eos", false, this.ids.eos);
+    this.addSpacePrefix = kind.addSpacePrefix;
+    this.suppressed = readSuppressed(meta, vocab.size);
     this.#finder = new SpecialFinder(vocab, stripRules(meta, vocab));
-    this.#splitter = kind.splitter(meta, vocab, this.ids);
+    this.#splitter = new kind.splitter(meta, vocab, this.ids.unk);
   }
 
   encode(text: string, options: EncodeOptions = {}): number[] {
     checkOptions("encode", options, ["addSpecial", "parseSpecial"]);
     const { addSpecial = true, parseSpecial = true } = options;
-    const bytes = new TextEncoder().encode(text);
+    const bytes = bytesOf(text);
     const out: number[] = [];
     if (addSpecial && this.addBos) out.push(this.ids.bos);
-    const onText = (from: number, to: number): void =>
-      this.#splitter.split(this.#prefixed(bytes.subarray(from, to)), out);
+    const onText = (from: number, to: number): void => this.#splitter.split(bytes.subarray(from, to), out);
     this.#finder.cut(bytes, parseSpecial, onText, (id) => out.push(id));
-    if (addSpecial && this.addEos) out.push(this.ids.eos);
-    return out;
-  }
-
-  /** Every piece of text is the first one or follows a special token, so each gets its blank. */
-  #prefixed(piece: Uint8Array): Uint8Array {
-    if (!this.addSpacePrefix) return piece;
-    const out = new Uint8Array(piece.length + 1);
-    out[0] = BLANK;
-    out.set(piece, 1);
+    if (addSpecial && this.addEos) out.push(this.#framed ? this.ids.sep : this.ids.eos);
     return out;
   }
 
@@ -123,7 +150,8 @@ class TokenTable implements Tokenizer {
     const decoder = new StreamDecoder(this, { atStart: true, special: options.special ?? false });
     let text = "";
     for (let i = 0; i < ids.length; i++) text += decoder.push(ids[i]!);
-    return text + decoder.flush();
+    text += decoder.flush();
+    return this.#framed ? cleanSpaces(text) : text;
   }
 
   piece(id: number, special: boolean = false): Uint8Array {
@@ -168,27 +196,16 @@ function wanted(meta: Metadata, role: string, byDefault: boolean, id: number): b
   throw new FormatError("token-range", `${key}: true, but there is no ${role} token`, { key });
 }
 
-/** What differs between the kinds of vocabularies. */
-interface Kind {
-  readonly defaults: SpecialDefaults;
-  readonly addBos: boolean;
-  readonly addEos: boolean;
-  readonly spacePrefix: boolean;
-  readonly splitter: (meta: Metadata, vocab: Vocab, ids: SpecialIds) => Splitter;
+function needFrame(model: string, ids: SpecialIds): void {
+  if (ids.bos >= 0 && ids.sep >= 0) return;
+  throw new FormatError("token-range", `${model}: no token to begin or to end a text with`);
 }
 
-const KINDS: ReadonlyMap<string, Kind> = new Map([
-  [
-    "llama",
-    {
-      defaults: { bos: 1, eos: 2, unk: 0 },
-      addBos: true,
-      addEos: false,
-      spacePrefix: true,
-      splitter: (meta: Metadata, vocab: Vocab, ids: SpecialIds): Splitter => new Spm(meta, vocab, ids.unk),
-    },
-  ],
-]);
+/** Ids outside of the vocabulary are left out. */
+function readSuppressed(meta: Metadata, size: number): readonly number[] {
+  const list = Array.from(meta.i32s("tokenizer.ggml.suppress_tokens") ?? []);
+  return Object.freeze(list.filter((id) => id >= 0 && id < size));
+}
 
 /**
  * The tokenizer of a file; a vocabulary without a model will do.
@@ -198,14 +215,11 @@ const KINDS: ReadonlyMap<string, Kind> = new Map([
 export function loadTokenizer(meta: Metadata): Tokenizer {
   const key = "tokenizer.ggml.model";
   const model = meta.str(key);
-  const kind = KINDS.get(model);
-  if (kind === undefined) {
-    const known = [...KINDS.keys()].join(", ");
-    throw new FormatError("unsupported-tokenizer", `${key}: "${model}" is not supported; known: ${known}`, {
-      key,
-      expected: known,
-      actual: model,
-    });
-  }
-  return new TokenTable(model, meta, readVocab(meta), kind);
+  if (Object.hasOwn(KINDS, model)) return new TokenTable(model, meta, readVocab(meta), KINDS[model]!(meta));
+  const known = Object.keys(KINDS).join(", ");
+  throw new FormatError("unsupported-tokenizer", `${key}: "${model}" is not supported; known: ${known}`, {
+    key,
+    expected: known,
+    actual: model,
+  });
 }

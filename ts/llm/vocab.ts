@@ -2,6 +2,7 @@
 
 import { FormatError } from "../errors.ts";
 import { type Metadata, type StringList, missingKey } from "./metadata.ts";
+import { bytesOf, textOf } from "./utf8.ts";
 
 /** Kinds of tokens, GGUF's numbers (tokenizer.ggml.token_type). */
 export const NORMAL = 1;
@@ -48,7 +49,7 @@ export class Vocab {
 
   /** Text of a token as a string; broken UTF-8 becomes U+FFFD. */
   text(id: number): string {
-    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.bytes(id));
+    return textOf(this.bytes(id));
   }
 
   /** Lowest id whose text is `text[from .. to)`; -1 when there is none. Empty texts are never found. */
@@ -63,7 +64,7 @@ export class Vocab {
 
   /** Id of a text given as a string; -1 when there is none. */
   idOf(text: string): number {
-    const bytes = new TextEncoder().encode(text);
+    const bytes = bytesOf(text);
     return this.find(bytes, 0, bytes.length);
   }
 

@@ -15,6 +15,7 @@ import { diagMaskInfDef } from "./diag_mask_inf.ts";
 import { divDef } from "./div.ts";
 import { dupDef } from "./dup.ts";
 import { fillDef } from "./fill.ts";
+import { flashAttnExtDef } from "./flash_attn_ext.ts";
 import { getRowsDef } from "./get_rows.ts";
 import { gluDef } from "./glu.ts";
 import { l2NormDef } from "./l2_norm.ts";
@@ -45,7 +46,7 @@ import { viewDef } from "./view.ts";
 import type { OpDef } from "./op.ts";
 
 /** Definition of every operator. Leaving one out does not compile. */
-export const OPS: { readonly [K in Exclude<Op, Op.NONE | Op.COUNT | Op.FLASH_ATTN_EXT>]: OpDef<never> } = {
+export const OPS: { readonly [K in Exclude<Op, Op.NONE | Op.COUNT>]: OpDef<never> } = {
   [Op.RESHAPE]: reshapeDef,
   [Op.VIEW]: viewDef,
   [Op.PERMUTE]: permuteDef,
@@ -81,6 +82,7 @@ export const OPS: { readonly [K in Exclude<Op, Op.NONE | Op.COUNT | Op.FLASH_ATT
   [Op.RMS_NORM]: rmsNormDef,
   [Op.L2_NORM]: l2NormDef,
   [Op.MUL_MAT]: mulMatDef,
+  [Op.FLASH_ATTN_EXT]: flashAttnExtDef,
   [Op.GET_ROWS]: getRowsDef,
   [Op.SET_ROWS]: setRowsDef,
   [Op.DIAG_MASK_INF]: diagMaskInfDef,

@@ -1,0 +1,326 @@
+// FLASH_ATTN_EXT: attention in one pass over the cells, with a running maximum and sum per row.
+//
+//   q [D, N, H, S] f32, k [D, KV, Hk, S], v [Dv, KV, Hv, S] -> dst [Dv, H, N, S]
+//   mask F16 or F32 [KV, >= N, Hm, Sm], sinks F32 [H], length I32 [2] = {live cells, position of token 0}
+//
+// A row is one token of one head. Rows that share a KV head are taken up to ROWS at a time through tiles of CELLS cells
+// that are converted to f32 once; tiles start at multiples of CELLS. A row's result depends on its own cells only, so a
+// batch, a single token and any number of threads give the same bits. Cells that a row does not see are never read for
+// it; cells that no row sees are never read at all.
+//
+// Scratch of a thread: Work | Row[ROWS] | scores | q rows | accumulators | k tile | v tile
+
+import { Type } from "../abi";
+import { f16ToF32 } from "../math/f16";
+import { sumF32 } from "../math/dot";
+import { exp4, tanh4 } from "../math/exp";
+import { Node, paramF, paramI, rowAt } from "../node";
+import { dequantizeRow } from "../quants/index";
+import { alibiSlope } from "./soft_max";
+
+// ts/ops/flash_attn_ext.ts counts scratch with the same numbers.
+const ROWS: i32 = 16;
+const CELLS: i32 = 32;
+
+const SCALE = 0;
+const MAX_BIAS = 1;
+const SOFTCAP = 2;
+const WINDOW = 4;
+
+/** What all rows of a call share. Pointers to the parts of the scratch. */
+@unmanaged
+class Work {
+  rows: usize;
+  /** scores of a tile, with four to spare */
+  p: usize;
+  q: usize;
+  acc: usize;
+  k: usize;
+  v: usize;
+  /** bytes of a padded q or k row, and of an accumulator or v row */
+  nbd: usize;
+  nbv: usize;
+  scale: f32;
+  cap: f32;
+  count: i32;
+  /** cells that some row sees */
+  lo: i32;
+  hi: i32;
+}
+
+/** One token of one head. */
+@unmanaged
+class Row {
+  q: usize;
+  acc: usize;
+  /** its mask row, or 0 */
+  mask: usize;
+  out: usize;
+  /** cells it may see */
+  lo: i32;
+  hi: i32;
+  slope: f32;
+  sink: f32;
+  top: f32;
+  sum: f32;
+}
+
+
+@inline
+function rowOf(w: Work, i: i32): Row {
+  return changetype<Row>(w.rows + ((<usize>i) << 6));
+}
+
+/** Parameters: scale, max bias, soft cap, precision (ignored), window. */
+export function flashAttnExt(n: Node, ith: i32, nth: i32): void {
+  const k = n.src1!;
+  const live = n.live;
+  const tokens = live == null ? n.ne2 : max(0, min(n.ne2, load<i32>(live.data)));
+  const heads = max(k.ne2, n.src2!.ne2);
+  const perHead = tokens * (n.ne1 / heads);
+  const total = <i64>perHead * heads * n.ne3;
+  let r = <i32>((total * ith) / nth);
+  const end = <i32>((total * (ith + 1)) / nth);
+  if (r >= end) return;
+  const w = layOut(n, n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith);
+  while (r < end) {
+    const first = r % perHead;
+    w.count = min(ROWS, min(perHead - first, end - r));
+    const unit = r / perHead;
+    attend(n, w, unit % heads, unit / heads, first);
+    r += w.count;
+  }
+}
+
+function layOut(n: Node, scratch: usize): Work {
+  const w = changetype<Work>(scratch);
+  w.scale = paramF(n, SCALE);
+  w.cap = paramF(n, SOFTCAP);
+  w.nbd = (<usize>((n.src0!.ne0 + 3) & ~3)) << 2;
+  w.nbv = (<usize>((n.ne0 + 3) & ~3)) << 2;
+  w.rows = scratch + 64;
+  w.p = w.rows + ((<usize>ROWS) << 6);
+  w.q = w.p + ((<usize>(CELLS + 4)) << 2);
+  w.acc = w.q + <usize>ROWS * w.nbd;
+  w.k = w.acc + <usize>ROWS * w.nbv;
+  w.v = w.k + <usize>CELLS * w.nbd;
+  // padding at the end of rows counts as zero
+  memory.fill(w.k, 0, <usize>CELLS * (w.nbd + w.nbv));
+  return w;
+}
+
+// Rows [first, first + w.count) of KV head `head` of sequence s, numbered token by token.
+function attend(n: Node, w: Work, head: i32, s: i32, first: i32): void {
+  const k = n.src1!;
+  const v = n.src2!;
+  const heads = max(k.ne2, v.ne2);
+  const group = n.ne1 / heads;
+  w.lo = i32.MAX_VALUE;
+  w.hi = 0;
+  for (let i = 0; i < w.count; i++) {
+    begin(n, w, i, (first + i) / group, head * group + ((first + i) % group), s);
+  }
+  const k2 = head / (heads / k.ne2);
+  const v2 = head / (heads / v.ne2);
+  const k3 = s / (n.ne3 / k.ne3);
+  const v3 = s / (n.ne3 / v.ne3);
+  for (let j = w.lo & ~(CELLS - 1); j < w.hi; j += CELLS) {
+    const from = max(j, w.lo);
+    const to = min(j + CELLS, w.hi);
+    const pk = tileOf(k, rowAt(k, j, k2, k3), from - j, to - j, w.k, w.nbd);
+    const pv = tileOf(v, rowAt(v, j, v2, v3), from - j, to - j, w.v, w.nbv);
+    const nbk: usize = pk == w.k ? w.nbd : <usize>k.nb1;
+    const nbv: usize = pv == w.v ? w.nbv : <usize>v.nb1;
+    for (let i = 0; i < w.count; i++) step(n, w, rowOf(w, i), j, pk, nbk, pv, nbv);
+  }
+  for (let i = 0; i < w.count; i++) finish(w, rowOf(w, i), n.ne0);
+}
+
+// Sets up row i of the block: token t, head h, sequence s.
+function begin(n: Node, w: Work, i: i32, t: i32, h: i32, s: i32): void {
+  const q = n.src0!;
+  const mask = n.src3;
+  const r = rowOf(w, i);
+  r.q = w.q + <usize>i * w.nbd;
+  r.acc = w.acc + <usize>i * w.nbv;
+  r.mask = mask == null ? 0 : rowAt(mask, t, h % mask.ne2, s % mask.ne3);
+  r.out = rowAt(n, h, t, s);
+  r.slope = alibiSlope(paramF(n, MAX_BIAS), h, n.ne1);
+  r.sink = n.src4 == null ? -Infinity : load<f32>(n.src4!.data + <usize>h * n.src4!.nb0);
+  r.top = -Infinity;
+  r.sum = 0;
+  setRange(n, r, t);
+  if (r.lo < r.hi) {
+    w.lo = min(w.lo, r.lo);
+    w.hi = max(w.hi, r.hi);
+  }
+  memory.fill(r.q, 0, w.nbd);
+  memory.copy(r.q, rowAt(q, t, h, s), (<usize>q.ne0) << 2);
+  memory.fill(r.acc, 0, w.nbv);
+}
+
+// Cells that token t may see: all, or with a length those up to its position and inside the window.
+function setRange(n: Node, r: Row, t: i32): void {
+  r.lo = 0;
+  r.hi = n.src1!.ne1;
+  const length = n.src5;
+  if (length == null) return;
+  const pos = load<i32>(length.data + length.nb0) + t;
+  const window = paramI(n, WINDOW);
+  r.hi = max(0, min(min(r.hi, load<i32>(length.data)), pos + 1));
+  if (window > 0) r.lo = max(0, pos - window + 1);
+}
+
+// Rows [from, to) of a tile as f32: where they are, or converted to `scratch` with stride nbs. p: row 0 of the tile.
+function tileOf(x: Node, p: usize, from: i32, to: i32, scratch: usize, nbs: usize): usize {
+  if (x.type == Type.F32 && (x.ne0 & 3) == 0) return p;
+  for (let i = from; i < to; i++) {
+    dequantizeRow(x.type, p + <usize>i * x.nb1, scratch + <usize>i * nbs, x.ne0);
+  }
+  return scratch;
+}
+
+// Takes a row through the tile that starts at cell j.
+function step(n: Node, w: Work, r: Row, j: i32, pk: usize, nbk: usize, pv: usize, nbv: usize): void {
+  const a = max(r.lo - j, 0);
+  const b = min(r.hi - j, CELLS);
+  if (a >= b) return;
+  scores(w, r.q, pk, nbk, a, b);
+  if (r.mask != 0) addMask(n.src3!, w.p, r, j, a, b);
+  const top = max<f32>(r.top, highest(w.p, a, b));
+  if (top == -Infinity) return;
+  if (top != r.top) rescale(w, r, top);
+  r.sum += weigh(w.p, a, b, top);
+  accumulate(r.acc, w.nbv, w.p, pv, nbv, a, b);
+}
+
+// Scores of cells [a, b) to w.p; around them -Infinity, to the next multiple of four.
+function scores(w: Work, pq: usize, pk: usize, nbk: usize, a: i32, b: i32): void {
+  const low = f32x4.splat(-Infinity);
+  v128.store(w.p + ((<usize>(a & ~3)) << 2), low);
+  const cap = w.cap;
+  const scale = f32x4.splat(cap == 0 ? w.scale : w.scale / cap);
+  const last = pk + <usize>(b - 1) * nbk;
+  for (let c = a; c < b; c += 4) {
+    const p0 = pk + <usize>c * nbk;
+    const p1 = min(p0 + nbk, last);
+    const p2 = min(p1 + nbk, last);
+    let z = f32x4.mul(dots(pq, p0, p1, p2, min(p2 + nbk, last), w.nbd), scale);
+    if (cap != 0) z = f32x4.mul(tanh4(z), f32x4.splat(cap));
+    v128.store(w.p + ((<usize>c) << 2), z);
+  }
+  v128.store(w.p + ((<usize>b) << 2), low);
+}
+
+// One q row times four k rows of nbd bytes.
+@inline
+function dots(pq: usize, p0: usize, p1: usize, p2: usize, p3: usize, nbd: usize): v128 {
+  let a = f32x4.splat(0);
+  let b = a;
+  let c = a;
+  let d = a;
+  for (const end = pq + nbd; pq < end; pq += 16) {
+    const x = v128.load(pq);
+    a = f32x4.add(a, f32x4.mul(x, v128.load(p0)));
+    b = f32x4.add(b, f32x4.mul(x, v128.load(p1)));
+    c = f32x4.add(c, f32x4.mul(x, v128.load(p2)));
+    d = f32x4.add(d, f32x4.mul(x, v128.load(p3)));
+    p0 += 16;
+    p1 += 16;
+    p2 += 16;
+    p3 += 16;
+  }
+  let z = f32x4.splat(sumF32(a));
+  z = f32x4.replace_lane(z, 1, sumF32(b));
+  z = f32x4.replace_lane(z, 2, sumF32(c));
+  return f32x4.replace_lane(z, 3, sumF32(d));
+}
+
+// Adds slope * mask; what is masked by -Infinity stays hidden whatever its score.
+function addMask(mask: Node, p: usize, r: Row, j: i32, a: i32, b: i32): void {
+  for (let c = a; c < b; c++) {
+    const pm = r.mask + <usize>(j + c) * mask.nb0;
+    const m = mask.type == Type.F16 ? f16ToF32(load<u16>(pm)) : load<f32>(pm);
+    const pc = p + ((<usize>c) << 2);
+    store<f32>(pc, m == -Infinity ? m : load<f32>(pc) + r.slope * m);
+  }
+}
+
+function highest(p: usize, a: i32, b: i32): f32 {
+  let m = f32x4.splat(-Infinity);
+  for (let c = a & ~3; c < b; c += 4) m = f32x4.max(m, v128.load(p + ((<usize>c) << 2)));
+  const lo = max<f32>(f32x4.extract_lane(m, 0), f32x4.extract_lane(m, 1));
+  return max<f32>(lo, max<f32>(f32x4.extract_lane(m, 2), f32x4.extract_lane(m, 3)));
+}
+
+// Moves a row to a new maximum.
+function rescale(w: Work, r: Row, top: f32): void {
+  const f = exp4(f32x4.splat(r.top - top));
+  r.top = top;
+  r.sum *= f32x4.extract_lane(f, 0);
+  for (let p = r.acc, end = r.acc + w.nbv; p < end; p += 16) v128.store(p, f32x4.mul(v128.load(p), f));
+}
+
+// Turns scores into weights e^(z - top); returns their sum.
+function weigh(p: usize, a: i32, b: i32, top: f32): f32 {
+  const t = f32x4.splat(top);
+  let sum = f32x4.splat(0);
+  for (let c = a & ~3; c < b; c += 4) {
+    const pc = p + ((<usize>c) << 2);
+    const e = exp4(f32x4.sub(v128.load(pc), t));
+    v128.store(pc, e);
+    sum = f32x4.add(sum, e);
+  }
+  return sumF32(sum);
+}
+
+// acc += weight * v, cell by cell; v is not read where the weight is zero.
+function accumulate(acc: usize, bytes: usize, p: usize, pv: usize, nbv: usize, a: i32, b: i32): void {
+  const end = acc + bytes;
+  for (let c = a & ~3; c < b; c += 4) {
+    const w = v128.load(p + ((<usize>c) << 2));
+    const v = pv + <usize>c * nbv;
+    if (v128.any_true(f32x4.eq(w, f32x4.splat(0)))) {
+      const stop = p + ((<usize>c) << 2) + 16;
+      for (let q = stop - 16, u = v; q < stop; q += 4, u += nbv) {
+        if (load<f32>(q) != 0) addOne(acc, end, load<f32>(q), u);
+      }
+    } else addFour(acc, end, w, v, nbv);
+  }
+}
+
+function addOne(acc: usize, end: usize, w: f32, v: usize): void {
+  const s = f32x4.splat(w);
+  for (; acc < end; acc += 16, v += 16) {
+    v128.store(acc, f32x4.add(v128.load(acc), f32x4.mul(s, v128.load(v))));
+  }
+}
+
+function addFour(acc: usize, end: usize, w: v128, v0: usize, nbv: usize): void {
+  const w0 = f32x4.splat(f32x4.extract_lane(w, 0));
+  const w1 = f32x4.splat(f32x4.extract_lane(w, 1));
+  const w2 = f32x4.splat(f32x4.extract_lane(w, 2));
+  const w3 = f32x4.splat(f32x4.extract_lane(w, 3));
+  let v1 = v0 + nbv;
+  let v2 = v1 + nbv;
+  let v3 = v2 + nbv;
+  for (; acc < end; acc += 16) {
+    let s = f32x4.add(v128.load(acc), f32x4.mul(w0, v128.load(v0)));
+    s = f32x4.add(s, f32x4.mul(w1, v128.load(v1)));
+    s = f32x4.add(s, f32x4.mul(w2, v128.load(v2)));
+    v128.store(acc, f32x4.add(s, f32x4.mul(w3, v128.load(v3))));
+    v0 += 16;
+    v1 += 16;
+    v2 += 16;
+    v3 += 16;
+  }
+}
+
+// The sink joins the sum, then the row is divided by it. A row that saw nothing is zero.
+function finish(w: Work, r: Row, dv: i32): void {
+  if (r.sink > r.top) rescale(w, r, r.sink);
+  if (r.sink != -Infinity) r.sum += f32x4.extract_lane(exp4(f32x4.splat(r.sink - r.top)), 0);
+  const f = f32x4.splat(r.sum == 0 ? 0 : 1 / r.sum);
+  for (let p = r.acc, end = r.acc + w.nbv; p < end; p += 16) v128.store(p, f32x4.mul(v128.load(p), f));
+  memory.copy(r.out, r.acc, (<usize>dv) << 2);
+}

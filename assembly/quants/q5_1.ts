@@ -1,0 +1,114 @@
+// Q5_1: 32 weights in 24 bytes, x = d * q + m. Partner: Q8_1.
+//
+//   0 d f16 | 2 m f16 | 4 qh u32 | 8 qs[16]      nibbles as in Q4_0; bit j of qh is bit 4 of element j
+
+import { byteMask, halfOf, unsignedCodes } from "../math/dot";
+import { f16ToF32, f16x4ToF32, f32ToF16 } from "../math/f16";
+import { fifth, fiveBits } from "./five";
+import { range } from "./range";
+
+const BYTES: usize = 24;
+
+/** The block as the integer dot products see it; methods as in Q4_0. */
+@unmanaged
+export class Q5_1 {
+
+  @inline
+  bytes(): usize {
+    return BYTES;
+  }
+
+
+  @inline
+  zero(): i32 {
+    return 0;
+  }
+
+
+  @inline
+  signed(): bool {
+    return false;
+  }
+
+
+  @inline
+  mask(): v128 {
+    return byteMask();
+  }
+
+
+  @inline
+  codes(p: usize, i: i32, m: v128): v128 {
+    return unsignedCodes(fiveBits(v128.load(p, 8), p + 4, halfOf(i), m), i);
+  }
+
+
+  @inline
+  scale(p: usize): f32 {
+    return f16ToF32(load<u16>(p));
+  }
+
+
+  @inline
+  scales(p: usize): v128 {
+    let h = v128.load16_splat(p);
+    h = v128.load16_lane(p, h, 2, 24);
+    h = v128.load16_lane(p, h, 4, 48);
+    return f16x4ToF32(v128.load16_lane(p, h, 6, 72));
+  }
+
+  /** what is added to d * q */
+  @inline
+  min(p: usize): f32 {
+    return f16ToF32(load<u16>(p, 2));
+  }
+
+  /** minima of four consecutive blocks */
+  @inline
+  mins(p: usize): v128 {
+    let h = v128.load16_splat(p, 2);
+    h = v128.load16_lane(p, h, 2, 26);
+    h = v128.load16_lane(p, h, 4, 50);
+    return f16x4ToF32(v128.load16_lane(p, h, 6, 74));
+  }
+}
+
+/** `n` weights at px to f32 at py. */
+export function dequantizeQ5_1(px: usize, py: usize, n: i32): void {
+  for (let end = py + ((<usize>n) << 2); py < end; py += 128, px += BYTES) {
+    const d = f16ToF32(load<u16>(px));
+    const m = f16ToF32(load<u16>(px, 2));
+    const h = load<u32>(px, 4);
+    for (let j: u32 = 0; j < 16; j++) {
+      const q = <i32>load<u8>(px + j, 8);
+      store<f32>(py + (j << 2), <f32>((q & 15) | fifth(h, j)) * d + m);
+      store<f32>(py + (j << 2), <f32>((q >> 4) | fifth(h, j + 16)) * d + m, 64);
+    }
+  }
+}
+
+/** `n` f32 at px to blocks at py; byte for byte what ggml's reference quantizer makes. */
+export function quantizeQ5_1(px: usize, py: usize, n: i32): void {
+  for (let end = px + ((<usize>n) << 2); px < end; px += 128, py += BYTES) {
+    const r = range(px);
+    const low = f32x4.extract_lane(r, 0);
+    const d = (f32x4.extract_lane(r, 1) - low) / 31;
+    store<u16>(py, <u16>f32ToF16(low), 2);
+    const id: f32 = d != 0 ? 1 / d : 0;
+    store<u16>(py, <u16>f32ToF16(d));
+    let h: u32 = 0;
+    for (let j: u32 = 0; j < 16; j++) {
+      const lo = code(load<f32>(px + (j << 2)), low, id);
+      const hi = code(load<f32>(px + (j << 2), 64), low, id);
+      store<u8>(py + j, <u8>((lo & 15) | (hi << 4)), 8);
+      h |= ((<u32>(lo >> 4)) << j) | ((<u32>(hi >> 4)) << (j + 16));
+    }
+    store<u32>(py, h, 4);
+  }
+}
+
+
+@inline
+function code(x: f32, low: f32, id: f32): i32 {
+  return min(31, <i32>((x - low) * id + 0.5));
+}

@@ -1,0 +1,158 @@
+// The wasm core without an engine: memory, a bump allocator and hand-written node records, for tests of kernels.
+import { readFileSync } from "node:fs";
+import {
+  NODE_BYTES,
+  NODE_DATA,
+  NODE_NB,
+  NODE_NE,
+  NODE_OP,
+  NODE_PARAMS,
+  NODE_SCRATCH,
+  NODE_SCRATCH_DATA,
+  NODE_SRC,
+  NODE_TYPE,
+  Op,
+} from "../assembly/abi.ts";
+import type { Operand } from "../ts/ops/op.ts";
+import { type Strides, contiguous, nbytes, nelements, shape4 } from "../ts/shape.ts";
+import { Type } from "../ts/types.ts";
+
+const START = 1 << 20;
+
+interface Exports {
+  run(records: number, first: number, last: number, nth: number): number;
+  quantizeRow(type: number, px: number, py: number, n: number): number;
+  dequantizeRow(type: number, px: number, py: number, n: number): number;
+}
+
+/** A tensor in the core's memory: its record and its data. */
+export interface Record extends Operand {
+  readonly record: number;
+  readonly data: number;
+}
+
+/** What a node is made of. */
+export interface NodeSpec {
+  readonly op: Op;
+  readonly src: readonly (Record | undefined)[];
+  readonly params?: readonly number[];
+  readonly scratch?: number;
+}
+
+/** One instance with memory of its own. */
+export class Core {
+  readonly bytes: Uint8Array<SharedArrayBuffer>;
+  readonly #view: DataView;
+  readonly #exports: Exports;
+  #top = START;
+
+  private constructor(memory: WebAssembly.Memory, exports: Exports) {
+    const buffer = memory.buffer as unknown as SharedArrayBuffer;
+    this.bytes = new Uint8Array(buffer);
+    this.#view = new DataView(buffer);
+    this.#exports = exports;
+  }
+
+  /** @param build "simd", "relaxed" or "debug" */
+  static async load(build = "simd", pages = 1024): Promise<Core> {
+    const memory = new WebAssembly.Memory({ initial: pages, maximum: 65536, shared: true });
+    const module = await WebAssembly.compile(
+      readFileSync(new URL(`../build/${build}.wasm`, import.meta.url)),
+    );
+    const abort = (): never => {
+      throw new Error("abort");
+    };
+    const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort } });
+    return new Core(memory, exports as unknown as Exports);
+  }
+
+  /** Forgets everything allocated. */
+  reset(): void {
+    this.#top = START;
+  }
+
+  alloc(bytes: number): number {
+    const p = this.#top;
+    this.#top = Math.ceil((p + bytes) / 64) * 64;
+    if (this.#top > this.bytes.length) throw new Error("test memory is full");
+    return p;
+  }
+
+  /** Copies bytes in. */
+  put(data: ArrayBufferView): number {
+    const p = this.alloc(data.byteLength);
+    this.bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), p);
+    return p;
+  }
+
+  /** `n` f32 from an address. */
+  floats(p: number, n: number): Float32Array {
+    return new Float32Array(this.bytes.slice(p, p + 4 * n).buffer);
+  }
+
+  /** f32 to a row of `type`. */
+  quantize(type: Type, x: Float32Array): Uint8Array {
+    const size = nbytes(type, shape4([x.length]), contiguous(type, shape4([x.length])));
+    const py = this.alloc(size);
+    if (!this.#exports.quantizeRow(type, this.put(x), py, x.length))
+      throw new Error(`quantizeRow(${Type[type]})`);
+    return this.bytes.slice(py, py + size);
+  }
+
+  /** A row of `type` to f32. */
+  dequantize(type: Type, row: Uint8Array, n: number): Float32Array {
+    const py = this.alloc(4 * n);
+    if (!this.#exports.dequantizeRow(type, this.put(row), py, n))
+      throw new Error(`dequantizeRow(${Type[type]})`);
+    return this.floats(py, n);
+  }
+
+  /** A leaf with its own data, or a view of data that is there already. */
+  leaf(type: Type, dims: readonly number[], data?: ArrayBufferView | number, nb?: Strides): Record {
+    return this.#record({ op: Op.NONE, src: [] }, type, dims, data, nb);
+  }
+
+  /** Runs one node on one thread and returns its record. What is not computed stays NaN. */
+  compute(node: NodeSpec, type: Type, dims: readonly number[]): Record {
+    const r = this.#record(node, type, dims);
+    this.bytes.fill(0xff, r.data, r.data + nbytes(type, r.ne, r.nb));
+    const status = this.#exports.run(r.record, 0, 1, 1);
+    if (status !== 0) throw new Error(`status ${status}`);
+    return r;
+  }
+
+  /** All elements of a contiguous f32 record. */
+  read(r: Record): Float32Array {
+    return this.floats(r.data, nelements(r.ne));
+  }
+
+  #record(
+    node: NodeSpec,
+    type: Type,
+    dims: readonly number[],
+    data?: ArrayBufferView | number,
+    nb?: Strides,
+  ): Record {
+    const ne = shape4(dims);
+    const strides = nb ?? contiguous(type, ne);
+    const p = this.alloc(NODE_BYTES);
+    this.bytes.fill(0, p, p + NODE_BYTES);
+    const at =
+      typeof data === "number" ? data : data ? this.put(data) : this.alloc(nbytes(type, ne, strides));
+    const set = (offset: number, value: number): void => this.#view.setInt32(p + offset, value, true);
+    set(NODE_OP, node.op);
+    set(NODE_TYPE, type);
+    set(NODE_DATA, at);
+    ne.forEach((n, i) => set(NODE_NE + 4 * i, n));
+    strides.forEach((n, i) => set(NODE_NB + 4 * i, n));
+    node.src.forEach((s, i) => set(NODE_SRC + 4 * i, s?.record ?? 0));
+    node.params?.forEach((v, i) => set(NODE_PARAMS + 4 * i, v));
+    if (node.scratch) {
+      this.#view.setFloat64(p + NODE_SCRATCH, node.scratch, true);
+      const scratch = this.alloc(node.scratch);
+      this.bytes.fill(0xff, scratch, scratch + node.scratch);
+      set(NODE_SCRATCH_DATA, scratch);
+    }
+    return { type, ne, nb: strides, record: p, data: at };
+  }
+}

@@ -1,0 +1,124 @@
+// Where a file's bytes come from: the interface of all sources, and what their loads have in common.
+
+import { FormatError, GraphError } from "../errors.ts";
+import { PIECE_BYTES } from "./limits.ts";
+
+/** A range of the file and the place its bytes go to. */
+export interface Part {
+  /** the tensor's name, for messages */
+  readonly name: string;
+  /** first byte, from the start of the file */
+  readonly offset: number;
+  readonly nBytes: number;
+  /**
+   * The place: `nBytes` long, shared memory or not. Asked for again before every piece, so that a view is never kept
+   * across a growth of the memory; between the call and the end of its piece the memory may not be given back.
+   */
+  into(): Uint8Array;
+}
+
+/** Options of {@link ByteSource.load}. */
+export interface LoadOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** bytes of the parts placed so far, and of all parts */
+  readonly onProgress?: ((loaded: number, total: number) => void) | undefined;
+}
+
+/** A file, wherever it is. Header first ({@link read}), then tensors ({@link load}), then {@link close}. */
+export interface ByteSource {
+  /** path, address or kind, for messages */
+  readonly name: string;
+  /** bytes of the file; undefined while a stream has not told */
+  readonly size: number | undefined;
+  /**
+   * The bytes of a range, fewer at the end of the file. They may be a view of the source's own memory: do not write
+   * to them, copy what you keep. A stream reads from its start only, up to a header's length.
+   */
+  read(offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array>;
+  /**
+   * Puts the bytes of every part in its place, in the file's order, each byte once. A stream can do that once. After a
+   * failure or an abort the source is closed and no byte is written any more.
+   *
+   * @throws {FormatError} truncated, with the tensor and the bytes expected and found
+   * @throws {DeviceError} io
+   * @throws the reason of the signal
+   */
+  load(parts: readonly Part[], options?: LoadOptions): Promise<void>;
+  /** Gives back what is open. May be called twice. */
+  close(): Promise<void>;
+}
+
+/** The parts that have bytes, in the file's order. */
+export function inOrder(parts: readonly Part[]): Part[] {
+  return parts.filter((part) => part.nBytes > 0).sort((a, b) => a.offset - b.offset);
+}
+
+/** The place of a part from byte `done` on. */
+export function placeOf(part: Part, done: number, nBytes: number): Uint8Array {
+  const place = part.into();
+  if (place.length !== part.nBytes) {
+    const text = `tensor "${part.name}": the place has ${place.length} bytes, the tensor ${part.nBytes}`;
+    throw new GraphError("bad-data", text, {
+      tensor: part.name,
+      expected: part.nBytes,
+      actual: place.length,
+    });
+  }
+  return place.subarray(done, Math.min(done + nBytes, part.nBytes));
+}
+
+/** The error for a file that ends inside a tensor. */
+export function cutShort(source: string, part: Part, found: number, cause?: unknown): FormatError {
+  const text = `tensor "${part.name}": ${source} ends after ${found} of its ${part.nBytes} bytes`;
+  const offset = part.offset + found;
+  return new FormatError("truncated", text, {
+    tensor: part.name,
+    expected: part.nBytes,
+    actual: found,
+    offset,
+    cause,
+  });
+}
+
+/** Counts bytes for `onProgress`. */
+export function progressOf(parts: readonly Part[], options: LoadOptions): (nBytes: number) => void {
+  const total = parts.reduce((sum, part) => sum + part.nBytes, 0);
+  let loaded = 0;
+  return (nBytes) => options.onProgress?.((loaded += nBytes), total);
+}
+
+/**
+ * The load of every source that can read anywhere, piece by piece.
+ *
+ * @param readInto fills the target as far as it can and returns how far; 0 at the end of the file
+ */
+export async function loadPieces(
+  name: string,
+  parts: readonly Part[],
+  options: LoadOptions,
+  readInto: (offset: number, target: Uint8Array, signal: AbortSignal | undefined) => Promise<number>,
+): Promise<void> {
+  const progress = progressOf(parts, options);
+  for (const part of inOrder(parts)) {
+    for (let done = 0; done < part.nBytes;) {
+      options.signal?.throwIfAborted();
+      const target = placeOf(part, done, PIECE_BYTES);
+      const nBytes = await readInto(part.offset + done, target, options.signal);
+      if (nBytes === 0) throw cutShort(name, part, done);
+      done += nBytes;
+      progress(nBytes);
+    }
+  }
+  options.signal?.throwIfAborted();
+}
+
+/** Settles as `promise` does, or rejects with the signal's reason as soon as it is aborted. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  return new Promise<T>((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
