@@ -52,10 +52,19 @@ const MORE_KEYS = [
   "llama.rope.scaling.yarn_beta_fast",
   "llama.expert_count",
   "llama.expert_used_count",
-  ...["scores", "eos_token_id", "eot_token_id", "padding_token_id", "fim_pad_token_id", "mask_token_id"],
-  ...["add_bos_token", "add_eos_token", "add_space_prefix", "suppress_tokens"],
-  ...["normalizer.lowercase", "normalizer.strip_accents"],
-].map((key) => (key.includes(".") && !key.startsWith("normalizer") ? key : `tokenizer.ggml.${key}`));
+  "tokenizer.ggml.scores",
+  "tokenizer.ggml.eos_token_id",
+  "tokenizer.ggml.eot_token_id",
+  "tokenizer.ggml.padding_token_id",
+  "tokenizer.ggml.fim_pad_token_id",
+  "tokenizer.ggml.mask_token_id",
+  "tokenizer.ggml.add_bos_token",
+  "tokenizer.ggml.add_eos_token",
+  "tokenizer.ggml.add_space_prefix",
+  "tokenizer.ggml.suppress_tokens",
+  "tokenizer.ggml.normalizer.lowercase",
+  "tokenizer.ggml.normalizer.strip_accents",
+];
 
 const number = fc.oneof(fc.constantFrom(0, 1, 2, 7, 8, 2 ** 31, 2 ** 32 - 1), fc.nat(2 ** 32 - 1));
 const list = fc.array(fc.oneof(fc.nat(8), fc.integer()), { maxLength: 300 });
