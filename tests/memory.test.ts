@@ -3,7 +3,8 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createEngine } from "../ts/runtime/engine.ts";
-import { loadModel } from "../ts/llm/index.ts";
+import { openGguf } from "../ts/gguf/index.ts";
+import { loadModel, planModel, readModelHeader } from "../ts/llm/index.ts";
 import { dataDir, describeWith } from "./data.ts";
 
 const path = (type: string): string => join(dataDir("models"), `stories260K/stories260K-${type}.gguf`);
@@ -27,6 +28,19 @@ describeWith("models", "memory", () => {
     const { total, ...parts } = engine.memory();
     expect(Object.values(parts).reduce((a, b) => a + b)).toBe(total);
     expect(total).toBe(engine.arena.memory.buffer.byteLength);
+    model.dispose();
+    engine.dispose();
+  });
+
+  test("the plan made from the header alone is what the loaded model takes, to the byte", async () => {
+    const { file, source } = await openGguf(path("q4_0"));
+    await source.close();
+    const engine = await createEngine({ nThreads: 1 });
+    const { memory } = planModel(engine, readModelHeader(file), {});
+    expect(engine.memory()).toMatchObject({ weights: 0, kv: 0, compute: 0, records: 0 });
+    const model = await loadModel(path("q4_0"), { engine });
+    const { weights, kv, compute, records } = engine.memory();
+    expect({ weights, kv, compute, records, total: weights + kv + compute + records }).toEqual(memory);
     model.dispose();
     engine.dispose();
   });

@@ -131,7 +131,7 @@ export class GraphPlanView implements Plan {
     const takers = this.#takers(names);
     const { peak, lowerBound, sum, optimal, ms } = this.#result;
     const entries = this.#result.entries.map((e) => ({
-      name: e.scratch ? `${names[e.record]!} (scratch)` : names[e.record]!,
+      name: names[e.record]!,
       lower: e.lower,
       upper: e.upper,
       size: e.size,

@@ -25,7 +25,7 @@ export function llamaGraph(g: Graph, p: Params, weights: WeightMap, cache: KvCac
       a = g.getRows(a, batch.outRows); //                                 [E, O]
       x = g.getRows(x, batch.outRows); //                                 [E, O]
     }
-    const h = g.add(a, x);
+    const h = g.add(a, x).named(`${blk}attn + x`);
     x = g.add(feedForward(g, p, weights, blk, h), h);
   }
   const out = weights.get("output.weight") ?? embd; //                    [E, V]
@@ -56,7 +56,7 @@ function attention(
     v: heads(g, vCache, p.headDimV, p.nHeadKv), //                        [D, nCtx, G]
     length: batch.length,
     scale: 1 / Math.sqrt(p.headDimK),
-  }); //                                                                  [D, H, T]
+  }).named(`${blk}attn`); //                                                                  [D, H, T]
   return linear(g, w, `${blk}attn_output`, g.reshape(o, [p.headDimV * p.nHead, nTokens])); // [E, T]
 }
 
@@ -110,13 +110,13 @@ function feedForward(g: Graph, p: Params, w: WeightMap, blk: string, x: Tensor):
 }
 
 function norm(g: Graph, p: Params, w: WeightMap, name: string, x: Tensor): Tensor {
-  return g.mul(g.rmsNorm(x, p.rmsEps), need(w, `${name}.weight`));
+  return g.mul(g.rmsNorm(x, p.rmsEps), need(w, `${name}.weight`)).named(name);
 }
 
 function linear(g: Graph, w: WeightMap, name: string, x: Tensor): Tensor {
-  const y = g.mulMat(need(w, `${name}.weight`), x);
+  const y = g.mulMat(need(w, `${name}.weight`), x).named(name);
   const bias = w.get(`${name}.bias`);
-  return bias === undefined ? y : g.add(y, bias);
+  return bias === undefined ? y : g.add(y, bias).named(`${name} + bias`);
 }
 
 function need(w: WeightMap, name: string): Tensor {
