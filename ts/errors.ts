@@ -54,6 +54,7 @@ export type DeviceCode =
   | "buffer-too-large"
   | "no-simd"
   | "bad-wasm"
+  | "wasm-blocked"
   | "trap"
   | "timeout"
   | "worker-blocked"

@@ -5,10 +5,11 @@
 // rows. All ways sum an element in the same order.
 
 import { Type } from "../abi";
-import { PANEL_ROWS, dotRows, isSplit, unpackPanel, zeroPoint } from "../matmul/blocks";
-import { columnBytes, expandColumn, expandGroup, groupColumns } from "../matmul/columns";
+import { PANEL_ROWS, dotRows, kindOf, panelBytes, unpackPanel, zeroPoint } from "../matmul/blocks";
+import { SPLIT, columnBytes, expandColumn, expandGroup, groupBytes, groupColumns } from "../matmul/columns";
 import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
-import { TILE_BYTES, tile, tileSplit } from "../matmul/tile";
+import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
+import { TILE_BYTES, tile } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
 
@@ -25,7 +26,7 @@ export function mulMat(n: Node, ith: i32, nth: i32): void {
   const n2 = n.ne3 > 1 ? n.ne2 : n.ne2 > 1 ? liveOf(n, n.ne2) : 1;
   const n3 = n.ne3 > 1 ? liveOf(n, n.ne3) : 1;
   const rows = a.ne1;
-  const panels = n1 >= PANEL_COLUMNS;
+  const panels = n1 >= PANEL_COLUMNS && blockSize(a.type) <= 32;
   const units = panels ? (rows + PANEL_ROWS - 1) / PANEL_ROWS : rows;
   const total = <i64>units * n2 * n3;
   if (n1 <= 0 || total <= 0) return;
@@ -63,12 +64,13 @@ function product(
   const pa = rowAt(a, 0, i2 / (n.ne2 / a.ne2), i3 / (n.ne3 / a.ne3));
   const pb = rowAt(b, 0, i2, i3);
   const pd = rowAt(n, 0, i2, i3);
-  const blocks = blockSize(a.type) > 1;
+  const block = blockSize(a.type);
   for (let c = 0; c < n1; c += COLUMNS) {
     const columns = min(COLUMNS, n1 - c);
     const px = pb + <usize>c * b.nb1;
     const py = pd + <usize>c * n.nb1;
-    if (blocks) {
+    if (block == 256) superRows(n, pa, px, py, columns, first, last, scratch);
+    else if (block == 32) {
       if (panels) blockPanels(n, pa, px, py, columns, first, last, scratch);
       else blockRows(n, pa, px, py, columns, first, last, scratch);
     } else {
@@ -90,36 +92,48 @@ function blockRows(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 >> 5;
-  const split = isSplit(a.type);
-  const codes = columnBytes(split) * <usize>nb;
-  const column = codes + ((<usize>nb) << 3);
+  const kind = kindOf(a.type);
+  const column = columnBytes(kind, nb);
   for (let c = 0; c < columns; c++) {
-    const p = scratch + <usize>c * column;
-    const ps = p + codes + ((<usize>nb) << 2);
-    expandColumn(pb + <usize>c * n.src1!.nb1, nb, zeroPoint(a.type), split, p, p + codes, ps);
+    expandColumn(pb + <usize>c * n.src1!.nb1, nb, zeroPoint(a.type), kind, scratch + <usize>c * column);
   }
   const chunk = columns == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
     const rows = min(chunk, last - r);
     for (let c = 0; c < columns; c++) {
-      const p = scratch + <usize>c * column;
       const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
-      dotRows(
-        a.type,
-        pa + <usize>r * a.nb1,
-        a.nb1,
-        rows,
-        nb,
-        p,
-        p + codes,
-        p + codes + ((<usize>nb) << 2),
-        py,
-      );
+      dotRows(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch + <usize>c * column, py);
     }
   }
 }
 
-// Scratch: panel codes, panel scales, tile, then the groups of columns: codes, scales, seeds.
+function superRows(
+  n: Node,
+  pa: usize,
+  pb: usize,
+  pd: usize,
+  columns: i32,
+  first: i32,
+  last: i32,
+  scratch: usize,
+): void {
+  const a = n.src0!;
+  const nb = a.ne0 >> 8;
+  const column = superColumnBytes(a.type, nb);
+  for (let c = 0; c < columns; c++) {
+    expandSuper(a.type, pb + <usize>c * n.src1!.nb1, nb, scratch + <usize>c * column);
+  }
+  const chunk = columns == 1 ? last - first : ROW_CHUNK;
+  for (let r = first; r < last; r += chunk) {
+    const rows = min(chunk, last - r);
+    for (let c = 0; c < columns; c++) {
+      const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
+      dotSuperRows(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch + <usize>c * column, py);
+    }
+  }
+}
+
+// Scratch: tile, panel, then the groups of columns.
 function blockPanels(
   n: Node,
   pa: usize,
@@ -132,27 +146,24 @@ function blockPanels(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 >> 5;
-  const split = isSplit(a.type);
-  const lanes = groupColumns(split);
-  const codes = columnBytes(false) * <usize>nb;
-  const scales = scratch + 8 * codes;
-  const tileAt = scales + ((<usize>nb) << 5);
-  const groups = tileAt + TILE_BYTES;
-  const group: usize = 4 * codes + ((<usize>nb) << 5);
+  const kind = kindOf(a.type);
+  const lanes = groupColumns(kind);
+  const panel = scratch + TILE_BYTES;
+  const groups = panel + panelBytes(nb);
+  const group = groupBytes(nb);
   for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
-    expand(n.src1!, pb, c, columns, nb, zeroPoint(a.type), split, p, p + 4 * codes);
+    expand(n.src1!, pb, c, columns, nb, a.type, p);
   }
+  const step: usize = kind == SPLIT ? 64 : 32;
   for (let u = first; u < last; u++) {
     const r = u * PANEL_ROWS;
     const rows = min(PANEL_ROWS, a.ne1 - r);
-    unpackPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch, scales);
+    unpackPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
     for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
-      const d = p + 4 * codes;
-      if (split) tileSplit(scratch, scales, p, d, d + ((<usize>nb) << 4), nb, tileAt);
-      else tile(scratch, scales, p, d, d + ((<usize>nb) << 4), nb, tileAt);
+      tile(kind, panel, p, nb, scratch);
       storeTile(
-        tileAt,
-        split ? 64 : 32,
+        scratch,
+        step,
         min(lanes, columns - c),
         rows,
         pd + <usize>c * n.nb1 + ((<usize>r) << 2),
@@ -163,23 +174,14 @@ function blockPanels(
 }
 
 // Spreads out the group that starts at column c; columns past the last repeat it.
-function expand(
-  b: Node,
-  pb: usize,
-  c: i32,
-  columns: i32,
-  nb: i32,
-  zero: i32,
-  split: bool,
-  pq: usize,
-  pd: usize,
-): void {
+function expand(b: Node, pb: usize, c: i32, columns: i32, nb: i32, type: i32, px: usize): void {
+  const kind = kindOf(type);
   const last = pb + <usize>(columns - 1) * b.nb1;
   const p0 = pb + <usize>c * b.nb1;
   const p1 = min(p0 + b.nb1, last);
-  const p2 = split ? p1 : min(p1 + b.nb1, last);
-  const p3 = split ? p1 : min(p2 + b.nb1, last);
-  expandGroup(p0, p1, p2, p3, nb, zero, split, pq, pd, pd + ((<usize>nb) << 4));
+  const p2 = kind == SPLIT ? p1 : min(p1 + b.nb1, last);
+  const p3 = kind == SPLIT ? p1 : min(p2 + b.nb1, last);
+  expandGroup(p0, p1, p2, p3, nb, zeroPoint(type), kind, px);
 }
 
 // Tile [column][8 rows], `step` bytes between columns, to the result.

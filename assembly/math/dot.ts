@@ -45,9 +45,39 @@ export function nibbles(v: v128, i: i32, m: v128): v128 {
 /** Code vector i of 32 signed bytes at p. */
 @inline
 export function bytes(p: usize, i: i32): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return v128.load(p + ((<usize>i) << 4));
-  const v = v128.load(p + ((<usize>(i >> 1)) << 4));
-  return i16x8.shr_s((i & 1) == 1 ? v : i16x8.shl(v, 8), 8);
+  return signedCodes(v128.load(p + ((<usize>halfOf(i)) << 4)), i);
+}
+
+/** Which 16 of the 32 elements code vector i holds. */
+@inline
+export function halfOf(i: i32): i32 {
+  return ASC_FEATURE_RELAXED_SIMD ? i : i >> 1;
+}
+
+/** Code vector i out of its 16 codes as signed bytes. */
+@inline
+export function signedCodes(v: v128, i: i32): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return v;
+  else return i16x8.shr_s((i & 1) == 1 ? v : i16x8.shl(v, 8), 8);
+}
+
+/** Code vector i out of its 16 codes as unsigned bytes. */
+@inline
+export function unsignedCodes(v: v128, i: i32): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return v;
+  else return (i & 1) == 1 ? i16x8.shr_u(v, 8) : v128.and(v, v128.load(MASKS, 32));
+}
+
+/** The low (half 0) or high nibbles of 16 bytes, as bytes; m is byteMask(). */
+@inline
+export function nibbleBytes(v: v128, half: i32, m: v128): v128 {
+  return v128.and(half == 0 ? v : i16x8.shr_u(v, 4), m);
+}
+
+/** Mask for nibbleBytes(). */
+@inline
+export function byteMask(): v128 {
+  return v128.load(MASKS);
 }
 
 /** Lane i of the result is the sum of the lanes of argument i. */

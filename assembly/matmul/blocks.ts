@@ -1,55 +1,82 @@
-// Block types of 32 weights times Q8_0 activations: one row times one column, and rows unpacked to panels.
+// Block types of 32 weights times Q8_0 or Q8_1 activations: one row times one column, and rows unpacked to panels.
 //
-// An output element is the f32 sum, in block order, of integer sum * (weight scale * activation scale). One product and
-// one addition per block, neither fused, so a panel, a row and any split of the work give the same bits.
+// An output element is the f32 sum, in block order, of integer sum * (weight scale * activation scale), with minima plus
+// minimum * activation sum. Nothing is fused, so a panel, a row and any split of the work give the same bits.
 
 import { Type } from "../abi";
+import { f16ToF32 } from "../math/f16";
 import { VECTORS, dotq, storeTransposed, sumI32, sums4 } from "../math/dot";
+import { IQ4_NL } from "../quants/iq4_nl";
+import { MXFP4 } from "../quants/mxfp4";
 import { Q4_0 } from "../quants/q4_0";
+import { Q4_1 } from "../quants/q4_1";
+import { Q5_0 } from "../quants/q5_0";
+import { Q5_1 } from "../quants/q5_1";
 import { Q8_0 } from "../quants/q8_0";
+import { MINS, SEEDED, SPLIT, codeBytes } from "./columns";
 
 /** Rows of a panel. */
 export const PANEL_ROWS: i32 = 8;
 
-/** Zero point of the codes of a type. */
+/** How the activations must be spread out for weights of a type (matmul/columns.ts). */
+export function kindOf(type: i32): i32 {
+  switch (type) {
+    case Type.Q4_1:
+    case Type.Q5_1:
+      return MINS;
+    case Type.Q8_0:
+    case Type.IQ4_NL:
+      return ASC_FEATURE_RELAXED_SIMD ? SPLIT : SEEDED;
+    default:
+      return SEEDED;
+  }
+}
+
+/** Code of the value 0. */
 export function zeroPoint(type: i32): i32 {
-  return type == Type.Q8_0 ? changetype<Q8_0>(<usize>0).zero() : changetype<Q4_0>(<usize>0).zero();
+  switch (type) {
+    case Type.Q4_0:
+      return changetype<Q4_0>(<usize>0).zero();
+    case Type.Q5_0:
+      return changetype<Q5_0>(<usize>0).zero();
+    case Type.MXFP4:
+      return changetype<MXFP4>(<usize>0).zero();
+    default:
+      return 0;
+  }
 }
 
-/** True when the activations must be split for this type (matmul/columns.ts). */
-export function isSplit(type: i32): bool {
-  if (!ASC_FEATURE_RELAXED_SIMD) return false;
-  return type == Type.Q8_0;
+/** `rows` rows at pw, stride nbw, times the column of `nb` blocks at px (matmul/columns.ts); results to f32 at py. */
+export function dotRows(type: i32, pw: usize, nbw: usize, rows: i32, nb: i32, px: usize, py: usize): void {
+  switch (type) {
+    case Type.Q4_0:
+      return rowsOf<Q4_0>(pw, nbw, rows, nb, px, py);
+    case Type.Q4_1:
+      return rowsWithMins<Q4_1>(pw, nbw, rows, nb, px, py);
+    case Type.Q5_0:
+      return rowsOf<Q5_0>(pw, nbw, rows, nb, px, py);
+    case Type.Q5_1:
+      return rowsWithMins<Q5_1>(pw, nbw, rows, nb, px, py);
+    case Type.Q8_0:
+      return rowsOf<Q8_0>(pw, nbw, rows, nb, px, py);
+    case Type.IQ4_NL:
+      return rowsOf<IQ4_NL>(pw, nbw, rows, nb, px, py);
+    case Type.MXFP4:
+      return rowsOf<MXFP4>(pw, nbw, rows, nb, px, py);
+    default:
+      unreachable();
+  }
 }
 
-/** `rows` rows at pw, stride nbw, times one column of `nb` blocks; results to f32 at py. */
-export function dotRows(
-  type: i32,
-  pw: usize,
-  nbw: usize,
-  rows: i32,
-  nb: i32,
-  pq: usize,
-  pd: usize,
-  ps: usize,
-  py: usize,
-): void {
-  if (type == Type.Q8_0) rowsOf<Q8_0>(pw, nbw, rows, nb, pq, pd, ps, py);
-  else rowsOf<Q4_0>(pw, nbw, rows, nb, pq, pd, ps, py);
-}
-
-function rowsOf<T>(
-  pw: usize,
-  nbw: usize,
-  rows: i32,
-  nb: i32,
-  pq: usize,
-  pd: usize,
-  ps: usize,
-  py: usize,
-): void {
+function rowsOf<T>(pw: usize, nbw: usize, rows: i32, nb: i32, px: usize, py: usize): void {
   for (const end = py + ((<usize>rows) << 2); py < end; py += 4, pw += nbw) {
-    store<f32>(py, dotRow<T>(pw, nb, pq, pd, ps));
+    store<f32>(py, dotRow<T>(pw, nb, px));
+  }
+}
+
+function rowsWithMins<T>(pw: usize, nbw: usize, rows: i32, nb: i32, px: usize, py: usize): void {
+  for (const end = py + ((<usize>rows) << 2); py < end; py += 4, pw += nbw) {
+    store<f32>(py, dotRowWithMins<T>(pw, nb, px));
   }
 }
 
@@ -78,28 +105,50 @@ function partial<T>(p: usize, pq: usize, m: v128): v128 {
   }
 }
 
+// The integer sums of four blocks.
+@inline
+function partial4<T>(p: usize, pq: usize, m: v128): v128 {
+  const bytes = changetype<T>(<usize>0).bytes();
+  const step = codeBytes(kindOfBlock<T>(), 1);
+  return sums4(
+    partial<T>(p, pq, m),
+    partial<T>(p + bytes, pq + step, m),
+    partial<T>(p + 2 * bytes, pq + 2 * step, m),
+    partial<T>(p + 3 * bytes, pq + 3 * step, m),
+  );
+}
+
+// How the activations of T are spread out.
+@inline
+function kindOfBlock<T>(): i32 {
+  return ASC_FEATURE_RELAXED_SIMD && changetype<T>(<usize>0).signed() ? SPLIT : SEEDED;
+}
+
+// One after the other: the sum stays in block order.
+@inline
+function addLanes(sum: f32, v: v128): f32 {
+  sum = sum + f32x4.extract_lane(v, 0);
+  sum = sum + f32x4.extract_lane(v, 1);
+  sum = sum + f32x4.extract_lane(v, 2);
+  return sum + f32x4.extract_lane(v, 3);
+}
+
 // One row times one column.
 @inline
-function dotRow<T>(p: usize, nb: i32, pq: usize, pd: usize, ps: usize): f32 {
+function dotRow<T>(p: usize, nb: i32, pq: usize): f32 {
   const t = changetype<T>(<usize>0);
   const bytes = t.bytes();
-  const step: usize = ((<usize>VECTORS) << 4) << (ASC_FEATURE_RELAXED_SIMD && t.signed() ? 1 : 0);
+  const step = codeBytes(kindOfBlock<T>(), 1);
   const m = t.mask();
+  let pd = pq + codeBytes(kindOfBlock<T>(), nb);
+  let ps = pd + ((<usize>nb) << 2);
   let sum: f32 = 0;
   const end = pd + ((<usize>nb) << 2);
   for (const full = pd + ((<usize>(nb & ~3)) << 2); pd < full; pd += 16) {
-    let i = sums4(
-      partial<T>(p, pq, m),
-      partial<T>(p + bytes, pq + step, m),
-      partial<T>(p + 2 * bytes, pq + 2 * step, m),
-      partial<T>(p + 3 * bytes, pq + 3 * step, m),
-    );
+    let i = partial4<T>(p, pq, m);
     if (t.zero() != 0) i = i32x4.add(i, v128.load(ps));
     const v = f32x4.mul(f32x4.convert_i32x4_s(i), f32x4.mul(t.scales(p), v128.load(pd)));
-    sum = sum + f32x4.extract_lane(v, 0);
-    sum = sum + f32x4.extract_lane(v, 1);
-    sum = sum + f32x4.extract_lane(v, 2);
-    sum = sum + f32x4.extract_lane(v, 3);
+    sum = addLanes(sum, v);
     p += 4 * bytes;
     pq += 4 * step;
     ps += 16;
@@ -111,29 +160,98 @@ function dotRow<T>(p: usize, nb: i32, pq: usize, pd: usize, ps: usize): f32 {
   return sum;
 }
 
+// One row times one column of Q8_1: each block adds its minimum times the sum of the activations, at ps.
+@inline
+function dotRowWithMins<T>(p: usize, nb: i32, pq: usize): f32 {
+  const t = changetype<T>(<usize>0);
+  const bytes = t.bytes();
+  const step = codeBytes(kindOfBlock<T>(), 1);
+  const m = t.mask();
+  let pd = pq + codeBytes(kindOfBlock<T>(), nb);
+  let ps = pd + ((<usize>nb) << 2);
+  let sum: f32 = 0;
+  const end = pd + ((<usize>nb) << 2);
+  for (const full = pd + ((<usize>(nb & ~3)) << 2); pd < full; pd += 16) {
+    const i = f32x4.convert_i32x4_s(partial4<T>(p, pq, m));
+    const v = f32x4.mul(i, f32x4.mul(t.scales(p), v128.load(pd)));
+    sum = addLanes(sum, f32x4.add(v, f32x4.mul(t.mins(p), v128.load(ps))));
+    p += 4 * bytes;
+    pq += 4 * step;
+    ps += 16;
+  }
+  for (; pd < end; pd += 4, ps += 4, p += bytes, pq += step) {
+    const v = <f32>sumI32(partial<T>(p, pq, m)) * (t.scale(p) * load<f32>(pd));
+    sum = sum + (v + t.min(p) * load<f32>(ps));
+  }
+  return sum;
+}
+
+/** Bytes of a panel of `nb` blocks. */
+export function panelBytes(nb: i32): usize {
+  return 8 * codeBytes(SEEDED, nb) + ((<usize>nb) << 6);
+}
+
 /**
- * Unpacks eight rows of `nb` blocks: codes in dot order to pq, per four bytes of a row [row 0] .. [row 7]; scales to
- * pd, eight per block. Rows past `rows` repeat the last one.
+ * Unpacks eight rows of `nb` blocks: codes in dot order, per four bytes of a row [row 0] .. [row 7] | scales, eight per
+ * block | minima, where the type has them, eight per block. Rows past `rows` repeat the last one.
  */
-export function unpackPanel(
+export function unpackPanel(type: i32, pw: usize, nbw: usize, rows: i32, nb: i32, pp: usize): void {
+  const last = pw + <usize>(rows - 1) * nbw;
+  const scales: usize = 8 * codeBytes(SEEDED, nb);
+  const minima = scales + ((<usize>nb) << 5);
+  for (let r: usize = 0; r < 8; r += 4, pp += 16) {
+    const p0 = min(pw + r * nbw, last);
+    const p1 = min(p0 + nbw, last);
+    const p2 = min(p1 + nbw, last);
+    const p3 = min(p2 + nbw, last);
+    unpackRows(type, p0, p1, p2, p3, nb, pp, pp + scales);
+    if (kindOf(type) == MINS) unpackMins(type, p0, p1, p2, p3, nb, pp + minima);
+  }
+}
+
+function unpackRows(
   type: i32,
-  pw: usize,
-  nbw: usize,
-  rows: i32,
+  p0: usize,
+  p1: usize,
+  p2: usize,
+  p3: usize,
   nb: i32,
   pq: usize,
   pd: usize,
 ): void {
-  for (let r = 0; r < PANEL_ROWS; r += 4) {
-    const last = pw + <usize>(rows - 1) * nbw;
-    const p0 = min(pw + <usize>r * nbw, last);
-    const p1 = min(p0 + nbw, last);
-    const p2 = min(p1 + nbw, last);
-    const p3 = min(p2 + nbw, last);
-    if (type == Type.Q8_0) unpackFour<Q8_0>(p0, p1, p2, p3, nb, pq, pd);
-    else unpackFour<Q4_0>(p0, p1, p2, p3, nb, pq, pd);
-    pq += 16;
-    pd += 16;
+  switch (type) {
+    case Type.Q4_0:
+      return unpackFour<Q4_0>(p0, p1, p2, p3, nb, pq, pd);
+    case Type.Q4_1:
+      return unpackFour<Q4_1>(p0, p1, p2, p3, nb, pq, pd);
+    case Type.Q5_0:
+      return unpackFour<Q5_0>(p0, p1, p2, p3, nb, pq, pd);
+    case Type.Q5_1:
+      return unpackFour<Q5_1>(p0, p1, p2, p3, nb, pq, pd);
+    case Type.Q8_0:
+      return unpackFour<Q8_0>(p0, p1, p2, p3, nb, pq, pd);
+    case Type.IQ4_NL:
+      return unpackFour<IQ4_NL>(p0, p1, p2, p3, nb, pq, pd);
+    case Type.MXFP4:
+      return unpackFour<MXFP4>(p0, p1, p2, p3, nb, pq, pd);
+    default:
+      unreachable();
+  }
+}
+
+// The minima of Q4_1 and Q5_1 stand behind the scale.
+function unpackMins(type: i32, p0: usize, p1: usize, p2: usize, p3: usize, nb: i32, pm: usize): void {
+  const bytes: usize =
+    type == Type.Q4_1 ? changetype<Q4_1>(<usize>0).bytes() : changetype<Q5_1>(<usize>0).bytes();
+  for (const end = pm + ((<usize>nb) << 5); pm < end; pm += 32) {
+    store<f32>(pm, f16ToF32(load<u16>(p0, 2)));
+    store<f32>(pm, f16ToF32(load<u16>(p1, 2)), 4);
+    store<f32>(pm, f16ToF32(load<u16>(p2, 2)), 8);
+    store<f32>(pm, f16ToF32(load<u16>(p3, 2)), 12);
+    p0 += bytes;
+    p1 += bytes;
+    p2 += bytes;
+    p3 += bytes;
   }
 }
 

@@ -1,77 +1,102 @@
-// Q8_0 activations spread out for the integer dots: codes in dot order (math/dot.ts), scales as f32, seeds.
+// Q8_0 or Q8_1 activations spread out for the integer dots: codes in dot order (math/dot.ts), scales as f32, seeds.
 //
-// A weight code q of a type with zero point z counts as q - z. The integer sum of a block therefore starts at its seed,
-// -z times the sum of the block's activations. Types with signed codes cannot stand on the 0..127 side of a relaxed
-// dot, so there the activation does, split in two: x = lo - 128 * hi, lo = x & 127, hi = its sign bit.
+//   SEEDED   A weight code q of a type with zero point z counts as q - z: the integer sum of a block starts at its
+//            seed, -z times the sum of the block's activations.
+//   SPLIT    Signed codes cannot stand on the 0..127 side of a relaxed dot, so there the activation does, in two parts:
+//            x = lo - 128 * hi, lo = x & 127, hi = its sign bit. Relaxed build only.
+//   MINS     Q8_1: instead of a seed the f32 value d * sum, to be multiplied with the minimum of the weights.
 //
-//   column (one row times one column)    per block: code vectors; split: those of lo, then those of hi
-//   group (eight rows times a group)     per four bytes of a row: [lane 0][lane 1][lane 2][lane 3];
-//                                        lanes = four columns; split: lo, hi of two columns
+//   column   for one row at a time:     codes, per block the code vectors; SPLIT: those of lo, then those of hi
+//                                       | scales, one per block | seeds or sums, one per block
+//   group    for eight rows at a time:  codes, per four bytes of a row [lane 0][lane 1][lane 2][lane 3]; the lanes are
+//                                       four columns, SPLIT: lo and hi of two columns
+//                                       | scales, one per block and lane | seeds or sums, one per block and lane
 
 import { VECTORS, bytes, storeTransposed, sums4, sumI32 } from "../math/dot";
 import { f16ToF32, f16x4ToF32 } from "../math/f16";
 
-const Q8_BYTES: usize = 34;
+export const SEEDED: i32 = 0;
+export const SPLIT: i32 = 1;
+export const MINS: i32 = 2;
+
+// Bytes of a block, and where its codes start.
+@inline
+function blockBytes(kind: i32): usize {
+  return kind == MINS ? 36 : 34;
+}
+
+
+@inline
+function codesAt(kind: i32): usize {
+  return kind == MINS ? 4 : 2;
+}
 
 // prettier-ignore
-const SPLIT = memory.data<u32>([
+const PARTS = memory.data<u32>([
   0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f,
   0x01010101, 0x01010101, 0x01010101, 0x01010101,
 ], 16);
 
-/** Bytes of codes per block and column. */
-export function columnBytes(split: bool): usize {
-  return (<usize>VECTORS) << (split ? 5 : 4);
+/** Bytes of the codes of a column. */
+@inline
+export function codeBytes(kind: i32, nb: i32): usize {
+  return (<usize>nb * VECTORS) << (kind == SPLIT ? 5 : 4);
+}
+
+/** Bytes of a column of `nb` blocks. */
+export function columnBytes(kind: i32, nb: i32): usize {
+  return codeBytes(kind, nb) + ((<usize>nb) << 3);
+}
+
+/** Bytes of a group of `nb` blocks. */
+export function groupBytes(nb: i32): usize {
+  return 4 * codeBytes(SEEDED, nb) + ((<usize>nb) << 5);
 }
 
 
 @inline
 function lo(v: v128): v128 {
-  return v128.and(v, v128.load(SPLIT));
+  return v128.and(v, v128.load(PARTS));
 }
 
 
 @inline
 function hi(v: v128): v128 {
-  return v128.and(i16x8.shr_u(v, 7), v128.load(SPLIT, 16));
+  return v128.and(i16x8.shr_u(v, 7), v128.load(PARTS, 16));
 }
 
-// Four lanes that add up to the sum of the block's activations.
+// Four lanes that add up to the sum of the 32 codes at p.
 @inline
 function partialSums(p: usize): v128 {
-  const a = i16x8.extadd_pairwise_i8x16_s(v128.load(p, 2));
-  const b = i16x8.extadd_pairwise_i8x16_s(v128.load(p, 18));
+  const a = i16x8.extadd_pairwise_i8x16_s(v128.load(p));
+  const b = i16x8.extadd_pairwise_i8x16_s(v128.load(p, 16));
   return i32x4.extadd_pairwise_i16x8_s(i16x8.add(a, b));
 }
 
-/** One column of `nb` blocks at p: codes to pq, scales to pd, seeds for zero point `zero` to ps. */
-export function expandColumn(
-  p: usize,
-  nb: i32,
-  zero: i32,
-  split: bool,
-  pq: usize,
-  pd: usize,
-  ps: usize,
-): void {
-  const step = columnBytes(split);
-  for (let b = 0; b < nb; b++, p += Q8_BYTES, pq += step, pd += 4, ps += 4) {
+/** One column of `nb` blocks at p to px, for weights with zero point `zero`. */
+export function expandColumn(p: usize, nb: i32, zero: i32, kind: i32, px: usize): void {
+  const step = codeBytes(kind, 1);
+  let pd = px + codeBytes(kind, nb);
+  let ps = pd + ((<usize>nb) << 2);
+  for (let b = 0; b < nb; b++, p += blockBytes(kind), px += step, pd += 4, ps += 4) {
+    const q = p + codesAt(kind);
     store<f32>(pd, f16ToF32(load<u16>(p)));
-    store<i32>(ps, -zero * sumI32(partialSums(p)));
+    if (kind == MINS) store<f32>(ps, f16ToF32(load<u16>(p, 2)));
+    else store<i32>(ps, -zero * sumI32(partialSums(q)));
     for (let i = 0; i < VECTORS; i++) {
-      const v = bytes(p + 2, i);
-      v128.store(pq + ((<usize>i) << 4), split ? lo(v) : v);
-      if (split) v128.store(pq + ((<usize>(i + VECTORS)) << 4), hi(v));
+      const v = bytes(q, i);
+      v128.store(px + ((<usize>i) << 4), kind == SPLIT ? lo(v) : v);
+      if (kind == SPLIT) v128.store(px + ((<usize>(i + VECTORS)) << 4), hi(v));
     }
   }
 }
 
 /** Columns of a group. */
-export function groupColumns(split: bool): i32 {
-  return split ? 2 : 4;
+export function groupColumns(kind: i32): i32 {
+  return kind == SPLIT ? 2 : 4;
 }
 
-/** A group of columns at p0..p3 (split: p0 and p1), interleaved. pd and ps hold four entries per block, one a lane. */
+/** A group of columns at p0..p3 (SPLIT: p0 and p1, and p1 again for the others) to px. */
 export function expandGroup(
   p0: usize,
   p1: usize,
@@ -79,27 +104,41 @@ export function expandGroup(
   p3: usize,
   nb: i32,
   zero: i32,
-  split: bool,
-  pq: usize,
-  pd: usize,
-  ps: usize,
+  kind: i32,
+  px: usize,
 ): void {
   const z = i32x4.splat(-zero);
+  const c = codesAt(kind);
+  let pd = px + 4 * codeBytes(SEEDED, nb);
+  let ps = pd + ((<usize>nb) << 4);
   for (let b = 0; b < nb; b++, pd += 16, ps += 16) {
-    let d = v128.load16_splat(p0);
-    d = v128.load16_lane(p1, d, 2);
-    d = v128.load16_lane(p2, d, 4);
-    v128.store(pd, f16x4ToF32(v128.load16_lane(p3, d, 6)));
-    v128.store(ps, i32x4.mul(sums4(partialSums(p0), partialSums(p1), partialSums(p2), partialSums(p3)), z));
-    for (let i = 0; i < VECTORS; i++, pq += 64) {
-      const a = bytes(p0 + 2, i);
-      const c = bytes(p1 + 2, i);
-      if (split) storeTransposed(pq, 16, lo(a), hi(a), lo(c), hi(c));
-      else storeTransposed(pq, 16, a, c, bytes(p2 + 2, i), bytes(p3 + 2, i));
+    v128.store(pd, halves(p0, p1, p2, p3));
+    if (kind == MINS) v128.store(ps, halves(p0 + 2, p1 + 2, p2 + 2, p3 + 2));
+    else v128.store(ps, i32x4.mul(sumsOf(p0 + c, p1 + c, p2 + c, p3 + c), z));
+    for (let i = 0; i < VECTORS; i++, px += 64) {
+      const u = bytes(p0 + c, i);
+      const v = bytes(p1 + c, i);
+      if (kind == SPLIT) storeTransposed(px, 16, lo(u), hi(u), lo(v), hi(v));
+      else storeTransposed(px, 16, u, v, bytes(p2 + c, i), bytes(p3 + c, i));
     }
-    p0 += Q8_BYTES;
-    p1 += Q8_BYTES;
-    p2 += Q8_BYTES;
-    p3 += Q8_BYTES;
+    p0 += blockBytes(kind);
+    p1 += blockBytes(kind);
+    p2 += blockBytes(kind);
+    p3 += blockBytes(kind);
   }
+}
+
+// Four f16 as f32.
+@inline
+function halves(p0: usize, p1: usize, p2: usize, p3: usize): v128 {
+  let h = v128.load16_splat(p0);
+  h = v128.load16_lane(p1, h, 2);
+  h = v128.load16_lane(p2, h, 4);
+  return f16x4ToF32(v128.load16_lane(p3, h, 6));
+}
+
+
+@inline
+function sumsOf(p0: usize, p1: usize, p2: usize, p3: usize): v128 {
+  return sums4(partialSums(p0), partialSums(p1), partialSums(p2), partialSums(p3));
 }

@@ -1,6 +1,7 @@
 // The inner loop of integer products with many columns: an unpacked panel of eight rows times a group of columns.
 
 import { VECTORS, dotq } from "../math/dot";
+import { MINS, SEEDED, SPLIT, codeBytes } from "./columns";
 
 /** Bytes of a result tile: [4 lanes][8 rows] f32. */
 export const TILE_BYTES: usize = 128;
@@ -31,42 +32,56 @@ function lane3(v: v128): v128 {
 
 // The operand in 0..127 comes second: the code, or the split activation.
 @inline
-function mac(x: v128, w: v128, acc: v128, split: bool): v128 {
-  return split ? dotq(w, x, acc) : dotq(x, w, acc);
+function mac(x: v128, w: v128, acc: v128, kind: i32): v128 {
+  return kind == SPLIT ? dotq(w, x, acc) : dotq(x, w, acc);
 }
 
-// tile[lane] += integer sums * scales, for eight rows.
+// Eight rows of the tile += integer sums * scales.
 @inline
-function addTile(p: usize, i: v128, j: v128, w0: v128, w1: v128, d: v128): void {
-  v128.store(p, f32x4.add(v128.load(p), f32x4.mul(f32x4.convert_i32x4_s(i), f32x4.mul(w0, d))));
-  v128.store(p, f32x4.add(v128.load(p, 16), f32x4.mul(f32x4.convert_i32x4_s(j), f32x4.mul(w1, d))), 16);
+function addScaled(p: usize, i: v128, j: v128, w0: v128, w1: v128, d: v128): void {
+  v128.store(p, f32x4.add(v128.load(p), scaled(i, w0, d)));
+  v128.store(p, f32x4.add(v128.load(p, 16), scaled(j, w1, d)), 16);
 }
 
-/**
- * Panel at pw with scales at pe, group at px with scales pd and seeds ps, to the tile at py. With `split`, lanes 0 and
- * 2 of the tile are the two columns and lanes 1 and 3 are not written.
- */
+
 @inline
-function tileOf(
-  pw: usize,
-  pe: usize,
-  px: usize,
-  pd: usize,
-  ps: usize,
-  nb: i32,
-  py: usize,
-  split: bool,
-): void {
+function scaled(i: v128, w: v128, d: v128): v128 {
+  return f32x4.mul(f32x4.convert_i32x4_s(i), f32x4.mul(w, d));
+}
+
+// Eight rows of the tile += integer sums * scales + minima at pm * activation sum.
+@inline
+function addWithMins(p: usize, i: v128, j: v128, w0: v128, w1: v128, d: v128, pm: usize, s: v128): void {
+  const u = f32x4.add(scaled(i, w0, d), f32x4.mul(v128.load(pm), s));
+  const v = f32x4.add(scaled(j, w1, d), f32x4.mul(v128.load(pm, 16), s));
+  v128.store(p, f32x4.add(v128.load(p), u));
+  v128.store(p, f32x4.add(v128.load(p, 16), v), 16);
+}
+
+// SPLIT: lo - 128 * hi
+@inline
+function joined(lo: v128, hi: v128): v128 {
+  return i32x4.sub(lo, i32x4.shl(hi, 7));
+}
+
+
+@inline
+function tileOf(kind: i32, pw: usize, px: usize, nb: i32, py: usize): void {
   for (let i: usize = 0; i < TILE_BYTES; i += 16) v128.store(py + i, i32x4.splat(0));
-  for (const end = pd + ((<usize>nb) << 4); pd < end; pd += 16, ps += 16, pe += 32) {
-    const s = v128.load(ps);
-    let a0 = lane0(s);
+  const codes = codeBytes(SEEDED, nb);
+  const minima = (<usize>nb) << 5;
+  let pe = pw + 8 * codes;
+  let pd = px + 4 * codes;
+  const seeds = (<usize>nb) << 4;
+  for (const end = pd + seeds; pd < end; pd += 16, pe += 32) {
+    const s = v128.load(pd + seeds);
+    let a0 = kind == MINS ? i32x4.splat(0) : lane0(s);
     let a1 = a0;
-    let b0 = lane1(s);
+    let b0 = kind == MINS ? a0 : lane1(s);
     let b1 = b0;
-    let c0 = lane2(s);
+    let c0 = kind == MINS ? a0 : lane2(s);
     let c1 = c0;
-    let d0 = lane3(s);
+    let d0 = kind == MINS ? a0 : lane3(s);
     let d1 = d0;
     // short and rolled, the accumulators carried around the loop: longer code is spilled
     const last = pw + ((<usize>VECTORS) << 7);
@@ -75,41 +90,59 @@ function tileOf(
       const w1 = v128.load(pw, 16);
       const x = v128.load(px);
       let t = lane0(x);
-      a0 = mac(t, w0, a0, split);
-      a1 = mac(t, w1, a1, split);
+      a0 = mac(t, w0, a0, kind);
+      a1 = mac(t, w1, a1, kind);
       t = lane1(x);
-      b0 = mac(t, w0, b0, split);
-      b1 = mac(t, w1, b1, split);
+      b0 = mac(t, w0, b0, kind);
+      b1 = mac(t, w1, b1, kind);
       t = lane2(x);
-      c0 = mac(t, w0, c0, split);
-      c1 = mac(t, w1, c1, split);
+      c0 = mac(t, w0, c0, kind);
+      c1 = mac(t, w1, c1, kind);
       t = lane3(x);
-      d0 = mac(t, w0, d0, split);
-      d1 = mac(t, w1, d1, split);
+      d0 = mac(t, w0, d0, kind);
+      d1 = mac(t, w1, d1, kind);
       pw += 32;
       px += 16;
     } while (pw < last);
     const w0 = v128.load(pe);
     const w1 = v128.load(pe, 16);
     const d = v128.load(pd);
-    if (split) {
-      addTile(py, i32x4.sub(a0, i32x4.shl(b0, 7)), i32x4.sub(a1, i32x4.shl(b1, 7)), w0, w1, lane0(d));
-      addTile(py + 64, i32x4.sub(c0, i32x4.shl(d0, 7)), i32x4.sub(c1, i32x4.shl(d1, 7)), w0, w1, lane2(d));
+    if (kind == SPLIT) {
+      addScaled(py, joined(a0, b0), joined(a1, b1), w0, w1, lane0(d));
+      addScaled(py + 64, joined(c0, d0), joined(c1, d1), w0, w1, lane2(d));
+    } else if (kind == MINS) {
+      const pm = pe + minima;
+      addWithMins(py, a0, a1, w0, w1, lane0(d), pm, lane0(s));
+      addWithMins(py + 32, b0, b1, w0, w1, lane1(d), pm, lane1(s));
+      addWithMins(py + 64, c0, c1, w0, w1, lane2(d), pm, lane2(s));
+      addWithMins(py + 96, d0, d1, w0, w1, lane3(d), pm, lane3(s));
     } else {
-      addTile(py, a0, a1, w0, w1, lane0(d));
-      addTile(py + 32, b0, b1, w0, w1, lane1(d));
-      addTile(py + 64, c0, c1, w0, w1, lane2(d));
-      addTile(py + 96, d0, d1, w0, w1, lane3(d));
+      addScaled(py, a0, a1, w0, w1, lane0(d));
+      addScaled(py + 32, b0, b1, w0, w1, lane1(d));
+      addScaled(py + 64, c0, c1, w0, w1, lane2(d));
+      addScaled(py + 96, d0, d1, w0, w1, lane3(d));
     }
   }
 }
 
-/** Eight rows times four columns. */
-export function tile(pw: usize, pe: usize, px: usize, pd: usize, ps: usize, nb: i32, py: usize): void {
-  tileOf(pw, pe, px, pd, ps, nb, py, false);
+/**
+ * Panel at pw (matmul/blocks.ts) times group at px (matmul/columns.ts), `nb` blocks, to the tile at py. With SPLIT,
+ * lanes 0 and 2 of the tile are the two columns and lanes 1 and 3 stay zero.
+ */
+export function tile(kind: i32, pw: usize, px: usize, nb: i32, py: usize): void {
+  if (kind == SPLIT) tileSplit(pw, px, nb, py);
+  else if (kind == MINS) tileMins(pw, px, nb, py);
+  else tileSeeded(pw, px, nb, py);
 }
 
-/** Eight rows times two split columns: lanes 0 and 2 of the tile. */
-export function tileSplit(pw: usize, pe: usize, px: usize, pd: usize, ps: usize, nb: i32, py: usize): void {
-  tileOf(pw, pe, px, pd, ps, nb, py, true);
+function tileSeeded(pw: usize, px: usize, nb: i32, py: usize): void {
+  tileOf(SEEDED, pw, px, nb, py);
+}
+
+function tileSplit(pw: usize, px: usize, nb: i32, py: usize): void {
+  tileOf(SPLIT, pw, px, nb, py);
+}
+
+function tileMins(pw: usize, px: usize, nb: i32, py: usize): void {
+  tileOf(MINS, pw, px, nb, py);
 }

@@ -2,8 +2,21 @@
 
 import { Type } from "../abi";
 import { bf16RowToF32, f16RowToF32, f32RowToBf16, f32RowToF16 } from "../math/f16";
+import { dequantizeIQ4_XS } from "./iq4_xs";
+import { dequantizeIQ4_NL, quantizeIQ4_NL } from "./iq4_nl";
+import { dequantizeMXFP4, quantizeMXFP4 } from "./mxfp4";
+import { dequantizeQ2_K } from "./q2_k";
+import { dequantizeQ3_K } from "./q3_k";
+import { dequantizeQ4_K } from "./q4_k";
+import { dequantizeQ5_K } from "./q5_k";
+import { dequantizeQ6_K } from "./q6_k";
+import { dequantizeQ8_K, quantizeQ8_K } from "./q8_k";
 import { dequantizeQ4_0, quantizeQ4_0 } from "./q4_0";
+import { dequantizeQ4_1, quantizeQ4_1 } from "./q4_1";
+import { dequantizeQ5_0, quantizeQ5_0 } from "./q5_0";
+import { dequantizeQ5_1, quantizeQ5_1 } from "./q5_1";
 import { dequantizeQ8_0, quantizeQ8_0 } from "./q8_0";
+import { dequantizeQ8_1, quantizeQ8_1 } from "./q8_1";
 
 /** `n` f32 at px to a row of `type` at py; n is a multiple of the block. False for a type that cannot be written. */
 export function quantizeRow(type: i32, px: usize, py: usize, n: i32): bool {
@@ -20,8 +33,29 @@ export function quantizeRow(type: i32, px: usize, py: usize, n: i32): bool {
     case Type.Q4_0:
       quantizeQ4_0(px, py, n);
       break;
+    case Type.Q4_1:
+      quantizeQ4_1(px, py, n);
+      break;
+    case Type.Q5_0:
+      quantizeQ5_0(px, py, n);
+      break;
+    case Type.Q5_1:
+      quantizeQ5_1(px, py, n);
+      break;
     case Type.Q8_0:
       quantizeQ8_0(px, py, n);
+      break;
+    case Type.Q8_1:
+      quantizeQ8_1(px, py, n);
+      break;
+    case Type.Q8_K:
+      quantizeQ8_K(px, py, n);
+      break;
+    case Type.IQ4_NL:
+      quantizeIQ4_NL(px, py, n);
+      break;
+    case Type.MXFP4:
+      quantizeMXFP4(px, py, n);
       break;
     default:
       return false;
@@ -44,8 +78,47 @@ export function dequantizeRow(type: i32, px: usize, py: usize, n: i32): bool {
     case Type.Q4_0:
       dequantizeQ4_0(px, py, n);
       break;
+    case Type.Q4_1:
+      dequantizeQ4_1(px, py, n);
+      break;
+    case Type.Q5_0:
+      dequantizeQ5_0(px, py, n);
+      break;
+    case Type.Q5_1:
+      dequantizeQ5_1(px, py, n);
+      break;
     case Type.Q8_0:
       dequantizeQ8_0(px, py, n);
+      break;
+    case Type.Q8_1:
+      dequantizeQ8_1(px, py, n);
+      break;
+    case Type.Q2_K:
+      dequantizeQ2_K(px, py, n);
+      break;
+    case Type.Q3_K:
+      dequantizeQ3_K(px, py, n);
+      break;
+    case Type.Q4_K:
+      dequantizeQ4_K(px, py, n);
+      break;
+    case Type.Q5_K:
+      dequantizeQ5_K(px, py, n);
+      break;
+    case Type.Q6_K:
+      dequantizeQ6_K(px, py, n);
+      break;
+    case Type.Q8_K:
+      dequantizeQ8_K(px, py, n);
+      break;
+    case Type.IQ4_XS:
+      dequantizeIQ4_XS(px, py, n);
+      break;
+    case Type.IQ4_NL:
+      dequantizeIQ4_NL(px, py, n);
+      break;
+    case Type.MXFP4:
+      dequantizeMXFP4(px, py, n);
       break;
     default:
       return false;
@@ -56,9 +129,22 @@ export function dequantizeRow(type: i32, px: usize, py: usize, n: i32): bool {
 /** Type of the activations that weights of `type` are multiplied with: integer dots for block types. */
 export function dotType(type: i32): i32 {
   switch (type) {
+    case Type.Q4_1:
+    case Type.Q5_1:
+      return Type.Q8_1;
     case Type.Q4_0:
+    case Type.Q5_0:
     case Type.Q8_0:
+    case Type.IQ4_NL:
+    case Type.MXFP4:
       return Type.Q8_0;
+    case Type.Q2_K:
+    case Type.Q3_K:
+    case Type.Q4_K:
+    case Type.Q5_K:
+    case Type.Q6_K:
+    case Type.IQ4_XS:
+      return Type.Q8_K;
     default:
       return type;
   }
@@ -68,8 +154,22 @@ export function dotType(type: i32): i32 {
 export function blockSize(type: i32): i32 {
   switch (type) {
     case Type.Q4_0:
+    case Type.Q4_1:
+    case Type.Q5_0:
+    case Type.Q5_1:
     case Type.Q8_0:
+    case Type.Q8_1:
+    case Type.IQ4_NL:
+    case Type.MXFP4:
       return 32;
+    case Type.Q2_K:
+    case Type.Q3_K:
+    case Type.Q4_K:
+    case Type.Q5_K:
+    case Type.Q6_K:
+    case Type.IQ4_XS:
+    case Type.Q8_K:
+      return 256;
     default:
       return 1;
   }

@@ -14,7 +14,17 @@ import {
 } from "./op.ts";
 
 const OP = "flash_attn_ext";
-const KV: readonly Type[] = [Type.F32, Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0];
+const KV: readonly Type[] = [
+  Type.F32,
+  Type.F16,
+  Type.BF16,
+  Type.Q4_0,
+  Type.Q4_1,
+  Type.Q5_0,
+  Type.Q5_1,
+  Type.Q8_0,
+  Type.IQ4_NL,
+];
 
 // Shared with assembly/kernels/flash_attn_ext.ts.
 const ROWS = 16;

@@ -5,14 +5,31 @@ import { Type, isQuantized, typeInfo } from "../types.ts";
 import { type OpDef, type Operand, type Result, need, needShape, needType } from "./op.ts";
 
 const FLOATS: readonly Type[] = [Type.F32, Type.F16, Type.BF16];
-const BLOCKS: readonly Type[] = [Type.Q4_0, Type.Q8_0];
+const BLOCKS: readonly Type[] = [
+  Type.Q4_0,
+  Type.Q4_1,
+  Type.Q5_0,
+  Type.Q5_1,
+  Type.Q8_0,
+  Type.Q2_K,
+  Type.Q3_K,
+  Type.Q4_K,
+  Type.Q5_K,
+  Type.Q6_K,
+  Type.IQ4_NL,
+  Type.IQ4_XS,
+  Type.MXFP4,
+];
 
 // Shared with assembly/kernels/mul_mat.ts.
 const COLUMNS = 32;
 
 /** Type that the CPU wants its activations in, for weights of a type. */
 export function dotType(weights: Type): Type {
-  return isQuantized(weights) ? Type.Q8_0 : Type.F32;
+  const block = typeInfo(weights)!.blockSize;
+  if (block === 1) return Type.F32;
+  if (block === 256) return Type.Q8_K;
+  return weights === Type.Q4_1 || weights === Type.Q5_1 ? Type.Q8_1 : Type.Q8_0;
 }
 
 export const mulMatDef: OpDef = {
@@ -63,7 +80,7 @@ function partners(a: Type): readonly Type[] {
 
 // Columns spread out to two bytes an element, scales and seeds; with more than three columns a panel of eight rows too.
 function blockBytes(nb: number, columns: number): number {
-  return columns * nb * 80 + (8 * 64 + 32) * nb + 128;
+  return columns * nb * 80 + (8 * 64 + 64) * nb + 128;
 }
 
 // Partial tiles and a panel of eight rows as f32; columns only when they must be converted.

@@ -63,7 +63,16 @@ export function f32bits(x: number): number {
 export const FLOATS: readonly Type[] = [Type.F32, Type.F16, Type.BF16];
 
 /** Block types that kernels read as f32 and write from f32. */
-export const BLOCKS: readonly Type[] = [Type.Q4_0, Type.Q8_0];
+export const BLOCKS: readonly Type[] = [
+  Type.Q4_0,
+  Type.Q4_1,
+  Type.Q5_0,
+  Type.Q5_1,
+  Type.Q8_0,
+  Type.Q8_1,
+  Type.IQ4_NL,
+  Type.MXFP4,
+];
 
 /** Source `i`, which must be there. */
 export function need(op: string, src: readonly (Operand | undefined)[], i: number): Operand {
