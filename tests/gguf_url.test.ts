@@ -1,5 +1,6 @@
 // A file behind an address: one request, clear errors, no connection left behind.
 import type { ServerResponse } from "node:http";
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { DeviceError, type FormatError } from "../ts/errors.ts";
 import { openGguf, openSource, writeGguf } from "../ts/gguf/index.ts";
@@ -46,6 +47,19 @@ describe("an address", () => {
     };
     const opened = await openGguf(url());
     expect([opened.source.size, opened.file.fileSize]).toEqual([undefined, undefined]);
+    const { parts, places } = partsOf(opened, plain);
+    await opened.source.load(parts);
+    expectAll(places);
+  });
+
+  it("works with a packed body, whose length says nothing", async () => {
+    server.answer = (_, response) => {
+      const packed = gzipSync(bytes, { level: 1 });
+      response.writeHead(200, { "content-encoding": "gzip", "content-length": packed.length });
+      response.end(packed);
+    };
+    const opened = await openGguf(url());
+    expect(opened.source.size).toBeUndefined();
     const { parts, places } = partsOf(opened, plain);
     await opened.source.load(parts);
     expectAll(places);

@@ -1,4 +1,10 @@
 // The strict GGUF reader: header bytes to plain data. Versions 2 and 3, little-endian.
+//
+//     "GGUF"  u32 version  u64 tensors  u64 keys
+//     key, value           (metadata.ts)
+//     tensor info          (tensors.ts)
+//     padding to the alignment, where there are tensors
+//     data                 each tensor aligned, the last one's padding may be missing
 
 import { FormatError } from "../errors.ts";
 import { alignUp } from "../shape.ts";

@@ -1,4 +1,10 @@
 // Reads tensor infos and places them in the file.
+//
+//     name     u64 length, bytes (at most 64)
+//     n_dims   u32, 0 to 4
+//     ne       n_dims times i64, innermost first
+//     type     u32
+//     offset   u64, from the start of the data section, a multiple of the alignment
 
 import { type ErrorDetails, type FormatCode, FormatError } from "../errors.ts";
 import { type Shape, shape4, str } from "../shape.ts";

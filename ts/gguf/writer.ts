@@ -62,6 +62,7 @@ export function ggufHeader(
   options: WriteOptions = {},
 ): GgufHeader {
   const entries = [...metadata];
+  // Laid out first and judged after: the reader itself reads the result back.
   const alignment = layoutAlignment(entries);
   const sizes = tensors.map(sizeOf);
   const sink = new Sink();
@@ -205,6 +206,7 @@ function writeArray(sink: Sink, array: MetaArray): void {
 
 /** Little-endian bytes that grow. */
 class Sink {
+  /** the first #length are written, the rest is zero */
   #bytes = new Uint8Array(1024);
   #length = 0;
   readonly #encoder = new TextEncoder();

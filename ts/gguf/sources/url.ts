@@ -46,7 +46,7 @@ export class UrlSource implements ByteSource {
     const response = await fetchBody(url, name, signal);
     if (!response.ok || response.body === null) {
       const status = `${response.status} ${response.statusText}`.trim();
-      await response.body?.cancel();
+      response.body?.cancel().catch(() => undefined);
       throw new DeviceError("io", `cannot fetch ${name}: status ${status}`, { actual: response.status });
     }
     return new UrlSource(name, lengthOf(response), response.body.getReader());
@@ -70,6 +70,7 @@ export class UrlSource implements ByteSource {
     return this.#head.subarray(offset, Math.min(end, this.#filled));
   }
 
+  /** Begins with what the header read too much. */
   async load(parts: readonly Part[], options: LoadOptions = {}): Promise<void> {
     if (this.#spent) throw new DeviceError("io", `${this.name}: a stream is read once, all tensors together`);
     this.#spent = true;
@@ -156,6 +157,12 @@ class Sink {
     return this.#parts[this.#next];
   }
 
+  /**
+   * Takes the next chunk:
+   *
+   *     #position        from              end
+   *     | dropped        | to the part     |
+   */
   take(chunk: Uint8Array): void {
     const end = this.#position + chunk.length;
     for (let { part } = this; part !== undefined && part.offset + this.found < end; { part } = this) {
@@ -203,7 +210,7 @@ function lengthOf(response: Response): number | undefined {
   return encoding === "identity" && Number.isSafeInteger(length) && length >= 0 ? length : undefined;
 }
 
-/** The address without what may be secret: user, password, query. */
+/** For messages: the address without what may be secret: user, password, query. */
 function nameOf(url: URL): string {
   return url.protocol.startsWith("http") ? url.origin + url.pathname : url.href;
 }
