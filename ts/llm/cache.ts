@@ -3,7 +3,7 @@
 import { Flag } from "../../assembly/abi.ts";
 import { leaf, type Tensor } from "../graph/tensor.ts";
 import { nrows, rowBytes } from "../shape.ts";
-import { Type } from "../types.ts";
+import type { Type } from "../types.ts";
 import type { Params } from "./params.ts";
 
 /** Element types a cache can have. */

@@ -40,7 +40,10 @@ export async function compileCore(option: WasmOption | undefined, shared: boolea
   return { module: await compile(simdBytes, shared, "simd"), build: "simd" };
 }
 
-async function compileGiven(option: Exclude<WasmOption, string>, shared: boolean): Promise<WebAssembly.Module> {
+async function compileGiven(
+  option: Exclude<WasmOption, string>,
+  shared: boolean,
+): Promise<WebAssembly.Module> {
   if (option instanceof WebAssembly.Module) return option;
   const response = option instanceof URL ? await fetch(option) : option;
   if (!(response instanceof Response)) {
@@ -50,7 +53,9 @@ async function compileGiven(option: Exclude<WasmOption, string>, shared: boolean
     return compile(bytes, shared, "the given bytes");
   }
   if (!response.ok) {
-    throw new DeviceError("bad-wasm", `wasm: ${response.url}: status ${response.status}`, { actual: response.status });
+    throw new DeviceError("bad-wasm", `wasm: ${response.url}: status ${response.status}`, {
+      actual: response.status,
+    });
   }
   return compile(new Uint8Array(await response.arrayBuffer()), shared, response.url);
 }
@@ -72,7 +77,11 @@ async function compile(bytes: Uint8Array, shared: boolean, from: string): Promis
         { cause },
       );
     }
-    throw new DeviceError("no-simd", `wasm: this engine cannot compile the core (${from}); it needs wasm SIMD`, { cause });
+    throw new DeviceError(
+      "no-simd",
+      `wasm: this engine cannot compile the core (${from}); it needs wasm SIMD`,
+      { cause },
+    );
   }
 }
 

@@ -13,7 +13,13 @@ import type { Params } from "../params.ts";
 export type WeightMap = ReadonlyMap<string, Tensor>;
 
 /** Logits [V, O] of the rows that `batch.outRows` asks for. */
-export function llamaGraph(g: Graph, p: Params, weights: WeightMap, cache: KvCache, batch: BatchInputs): Tensor {
+export function llamaGraph(
+  g: Graph,
+  p: Params,
+  weights: WeightMap,
+  cache: KvCache,
+  batch: BatchInputs,
+): Tensor {
   const embd = need(weights, "token_embd.weight"); //                     [E, V]
   g.live = batch.live;
   let x = g.getRows(embd, batch.tokens); //                               [E, T]
@@ -50,13 +56,15 @@ function attention(
   const kRot = g.reshape(rope(g, p, w, k, batch.positions), [p.headDimK * p.nHeadKv, nTokens]);
   const kCache = g.setRows(cache.k[layer]!, kRot, batch.positions); //    [D*G, nCtx]
   const vCache = g.setRows(cache.v[layer]!, v, batch.positions); //       [D*G, nCtx]
-  const o = g.flashAttn({
-    q: g.permute(rope(g, p, w, q, batch.positions), [0, 2, 1, 3]), //     [D, T, H]
-    k: heads(g, kCache, p.headDimK, p.nHeadKv), //                        [D, nCtx, G]
-    v: heads(g, vCache, p.headDimV, p.nHeadKv), //                        [D, nCtx, G]
-    length: batch.length,
-    scale: 1 / Math.sqrt(p.headDimK),
-  }).named(`${blk}attn`); //                                                                  [D, H, T]
+  const o = g
+    .flashAttn({
+      q: g.permute(rope(g, p, w, q, batch.positions), [0, 2, 1, 3]), //     [D, T, H]
+      k: heads(g, kCache, p.headDimK, p.nHeadKv), //                        [D, nCtx, G]
+      v: heads(g, vCache, p.headDimV, p.nHeadKv), //                        [D, nCtx, G]
+      length: batch.length,
+      scale: 1 / Math.sqrt(p.headDimK),
+    })
+    .named(`${blk}attn`); //                                                                  [D, H, T]
   return linear(g, w, `${blk}attn_output`, g.reshape(o, [p.headDimV * p.nHead, nTokens])); // [E, T]
 }
 
