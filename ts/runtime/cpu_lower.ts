@@ -5,11 +5,12 @@ import { Op, SRC_LIVE, Type } from "../../assembly/abi.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import { Tensor } from "../graph/tensor.ts";
 import { contiguous } from "../shape.ts";
+import { dotType } from "../ops/mul_mat.ts";
 import { isQuantized } from "../types.ts";
 
 /** Activation type that the dot product of a weight type wants; undefined when it takes F32. */
 export function dotPartner(type: Type): Type | undefined {
-  return isQuantized(type) ? Type.Q8_0 : undefined;
+  return isQuantized(type) ? dotType(type) : undefined;
 }
 
 /** The program with casts inserted before the first product that needs each. */
