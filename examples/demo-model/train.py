@@ -295,7 +295,7 @@ def export(path, model, c, vocab):
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument('--out', default='../../models/slackwater-stories.gguf')
+    ap.add_argument('--out', default='slackwater-stories.gguf')
     ap.add_argument('--steps', type=int, default=6000)
     ap.add_argument('--batch', type=int, default=4096, help='tokens per step')
     ap.add_argument('--lr', type=float, default=4e-3, help='for the embedding and the norms')
