@@ -7,9 +7,10 @@ import { planBuffers, planWorkspace } from "./plan/list";
 import { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace } from "./plan/records";
 import { dequantizeRow, quantizeRow } from "./quants/index";
 import { regionAlloc, regionBytes, regionFree, regionInit, regionShortfall } from "./region";
+import { selfTest } from "./selftest";
 
 export { bindRecords, planBuffers, planWorkspace, planRecords, planRecordsGgml, planRecordsWorkspace };
-export { dequantizeRow, quantizeRow };
+export { dequantizeRow, quantizeRow, selfTest };
 export {
   done,
   fail,

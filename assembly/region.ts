@@ -15,7 +15,7 @@ class Entry {
 if (offsetof<Entry>() != REGION_BYTES) ERROR("abi.ts: REGION_BYTES");
 
 function at(i: i32): Entry {
-  return changetype<Entry>(REGION_TABLE + <usize>i * REGION_BYTES);
+  return changetype<Entry>(<usize>REGION_TABLE + <usize>i * <usize>REGION_BYTES);
 }
 
 function count(): i32 {

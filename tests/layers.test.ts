@@ -25,7 +25,7 @@ const ASSEMBLY_TIERS = [
   ["quants"],
   ["matmul"],
   ["kernels", "plan"],
-  ["compute"],
+  ["compute", "selftest"],
   ["index"],
 ];
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { loadParams, loadTensors } from "../ts/llm/arch/index.ts";
 import type { Params } from "../ts/llm/params.ts";
-import type { TensorInfo } from "../ts/llm/weights.ts";
+import type { StoredTensor } from "../ts/llm/weights.ts";
 import { Type } from "../ts/types.ts";
 import { type Fake, metaOf, spmMeta } from "./meta.ts";
 
@@ -27,8 +27,8 @@ function llama(more: Record<string, Fake> = {}): Params {
 }
 
 /** The weights that {@link llama} needs, each F32; `change` edits the list. */
-function weights(change: (list: Map<string, TensorInfo>) => void = () => {}): TensorInfo[] {
-  const list = new Map<string, TensorInfo>();
+function weights(change: (list: Map<string, StoredTensor>) => void = () => {}): StoredTensor[] {
+  const list = new Map<string, StoredTensor>();
   const add = (name: string, ...ne: number[]): void => void list.set(name, { name, type: Type.F32, ne });
   add("token_embd.weight", 32, N_VOCAB);
   add("output_norm.weight", 32, 1, 1, 1);
@@ -210,12 +210,12 @@ describe("llama parameters", () => {
 });
 
 describe("llama weights", () => {
-  const names = (change?: (list: Map<string, TensorInfo>) => void, p: Params = llama()): string[] => [
+  const names = (change?: (list: Map<string, StoredTensor>) => void, p: Params = llama()): string[] => [
     ...loadTensors(p, weights(change)).keys(),
   ];
   const set =
     (name: string, ne: readonly number[], type: number = Type.F32) =>
-    (list: Map<string, TensorInfo>): void =>
+    (list: Map<string, StoredTensor>): void =>
       void list.set(name, { name, type, ne });
 
   test("a file with all required weights passes, tied output or not", () => {

@@ -8,7 +8,7 @@ import { type Fake, metaOf, spmMeta } from "./meta.ts";
 const FIRST = 259;
 const PIECES = ["▁", "a", "b", "c", "ab", "▁a", "bc", "abc", "▁▁", "é", "aa", "▁ab", "c▁a"];
 
-function spm(pieces: readonly string[] = PIECES, more: Record<string, Fake> = {}): Tokenizer {
+function spm(pieces: readonly (string | Uint8Array)[] = PIECES, more: Record<string, Fake> = {}): Tokenizer {
   return loadTokenizer(metaOf(spmMeta(pieces, more)));
 }
 
@@ -236,7 +236,7 @@ describe("odd vocabularies", () => {
   });
 
   test("a token that is a piece of a character keeps its bytes", () => {
-    const tokenizer = spm(["\\xe2\\x82", "▁"]);
+    const tokenizer = spm([Uint8Array.of(0xe2, 0x82), "▁"]);
     expect(tokenizer.decode([FIRST, 3 + 0xac])).toBe("€");
     expect(tokenizer.decode([FIRST])).toBe("\ufffd");
   });

@@ -7,7 +7,7 @@ import { planToSVG } from "../runtime/plan_svg.ts";
 import { planBuffers, type Lifetime, type PlanHost } from "../runtime/planner.ts";
 import { planReport, reportToText, type ReportSource } from "../runtime/report.ts";
 
-/** What the command needs from outside. */
+/** What the command needs from outside; tests hand in their own. */
 export interface PlanCommandHost {
   /** an instance of the core with its regions initialised */
   host(): Promise<PlanHost> | PlanHost;

@@ -7,7 +7,7 @@ import { type Joiner, Merger } from "./merge.ts";
 import { type Metadata, type StringList, missingKey } from "./metadata.ts";
 import { type PreTokenizer, preTokenizer } from "./pretokenizer.ts";
 import type { Splitter } from "./splitter.ts";
-import { textOf } from "./utf8.ts";
+import { bytesOf, textOf } from "./utf8.ts";
 import type { Vocab } from "./vocab.ts";
 
 /**
@@ -20,7 +20,12 @@ const CHARACTERS: readonly string[] = ((): string[] => {
     return String.fromCharCode(printable ? byte : next++);
   });
 })();
-const BYTES: ReadonlyMap<string, number> = new Map(CHARACTERS.map((character, byte) => [character, byte]));
+/** Byte by code point; -1 for code points that stand for none. */
+const BYTES: Int16Array = ((): Int16Array => {
+  const bytes = new Int16Array(0x144).fill(-1);
+  for (const [byte, character] of CHARACTERS.entries()) bytes[character.charCodeAt(0)] = byte;
+  return bytes;
+})();
 
 /** Splits by merge rules. */
 export class Bpe implements Splitter {
@@ -29,7 +34,6 @@ export class Bpe implements Splitter {
   readonly #byteIds: Int32Array;
   readonly #unk: number;
   readonly #merger: Merger;
-  readonly #utf8 = new TextEncoder();
 
   /** @throws {FormatError} missing-key, bad-type, bad-value, unsupported-tokenizer */
   constructor(meta: Metadata, vocab: Vocab, unk: number) {
@@ -45,7 +49,7 @@ export class Bpe implements Splitter {
   }
 
   #splitWord(word: string, out: number[]): void {
-    const bytes = this.#utf8.encode(word);
+    const bytes = bytesOf(word);
     const whole = this.pre.wholeWords ? this.#vocab.idOf(written(bytes)) : -1;
     if (whole >= 0) return void out.push(whole);
     const merger = this.#merger;
@@ -60,14 +64,16 @@ export class Bpe implements Splitter {
   }
 
   print(text: Uint8Array): Uint8Array {
-    const characters = textOf(text);
-    const bytes: number[] = [];
-    for (const character of characters) {
-      const byte = BYTES.get(character);
-      if (byte === undefined) return text; // not written in these characters
-      bytes.push(byte);
+    const out = new Uint8Array(text.length);
+    let n = 0;
+    for (let i = 0; i < text.length; i++) {
+      const lead = text[i]!;
+      const code = lead < 0x80 ? lead : ((lead & 0x1f) << 6) | (text[++i]! & 0x3f); // at most U+0143: two bytes
+      const byte = lead < 0xc6 ? (BYTES[code] ?? -1) : -1;
+      if (byte < 0) return text; // not written in these characters
+      out[n++] = byte;
     }
-    return Uint8Array.from(bytes);
+    return out.subarray(0, n);
   }
 }
 

@@ -1,51 +1,23 @@
 // Typed reading of a file's metadata: the right kind of value, or an error that names the key.
 
 import { FormatError } from "../errors.ts";
+import { type GgufFile, GgufType, type MetaValue, type StringArray } from "../gguf/index.ts";
+import { valueTypeName } from "../gguf/values.ts";
 
-/** GGUF's value types, by number. */
-const U8 = 0,
-  I8 = 1,
-  U16 = 2,
-  I16 = 3,
-  U32 = 4,
-  I32 = 5,
-  F32 = 6,
-  BOOL = 7,
-  STRING = 8,
-  ARRAY = 9,
-  U64 = 10,
-  I64 = 11,
-  F64 = 12;
-const NAMES = ["u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64"];
-const INTEGERS: readonly number[] = [U8, I8, U16, I16, U32, I32, U64, I64];
-const INT32: readonly number[] = [U32, I32];
-const FLOATS: readonly number[] = [F32, F64];
+const { INT32, UINT32, FLOAT32, FLOAT64, BOOL, STRING, ARRAY } = GgufType;
+const INTEGERS: readonly number[] = [
+  GgufType.UINT8,
+  GgufType.INT8,
+  GgufType.UINT16,
+  GgufType.INT16,
+  UINT32,
+  INT32,
+  GgufType.UINT64,
+  GgufType.INT64,
+];
 
 /** A list of strings whose bytes need not be UTF-8. */
-export interface StringList {
-  readonly length: number;
-  /** raw bytes of entry `i` */
-  bytes(i: number): Uint8Array;
-}
-
-/** One value as stored: its type number and, for an array, the type of its elements. */
-export interface MetaValue {
-  readonly type: number;
-  readonly elementType?: number;
-  readonly value:
-    | number
-    | bigint
-    | boolean
-    | string
-    | ArrayLike<number | bigint | boolean>
-    | StringList
-    | readonly unknown[];
-}
-
-/** Where values come from. */
-export interface MetaSource {
-  get(key: string): MetaValue | undefined;
-}
+export type StringList = Pick<StringArray, "length" | "bytes">;
 
 /**
  * Getters over the metadata of one file. Without a fallback a key is required.
@@ -53,9 +25,9 @@ export interface MetaSource {
  * Every getter throws FormatError: `missing-key`, `bad-type` (wrong kind of value) or `bad-hparam` (out of range).
  */
 export class Metadata {
-  readonly #source: MetaSource;
+  readonly #source: GgufFile["metadata"];
 
-  constructor(source: MetaSource) {
+  constructor(source: GgufFile["metadata"]) {
     this.#source = source;
   }
 
@@ -78,7 +50,7 @@ export class Metadata {
 
   /** A finite float. */
   f32(key: string, fallback?: number): number {
-    const found = this.#scalar(key, FLOATS, "f32", fallback);
+    const found = this.#scalar(key, [FLOAT32, FLOAT64], "f32", fallback);
     const x = found === undefined ? fallback! : Number(found);
     if (!Number.isFinite(x))
       throw new FormatError("bad-hparam", `${key}: ${x} is not finite`, { key, actual: x });
@@ -100,18 +72,18 @@ export class Metadata {
 
   /** A list of 32-bit integers; undefined when absent. Narrower types are refused: a reader that trusts them overruns. */
   i32s(key: string): ArrayLike<number> | undefined {
-    return this.#array(key, INT32, "i32") as ArrayLike<number> | undefined;
+    return this.#array(key, [INT32, UINT32], "i32") as ArrayLike<number> | undefined;
   }
 
   /** A list of f32 (or 32-bit integers); undefined when absent. */
   f32s(key: string): ArrayLike<number> | undefined {
-    return this.#array(key, [F32, ...INT32], "f32") as ArrayLike<number> | undefined;
+    return this.#array(key, [FLOAT32, INT32, UINT32], "f32") as ArrayLike<number> | undefined;
   }
 
   /** A number given once for all layers, or as an array of exactly `nLayer` equal numbers. */
   perLayer(key: string, nLayer: number, fallback?: number): number {
     if (this.#source.get(key)?.type !== ARRAY) return this.u32(key, fallback);
-    const list = this.#array(key, INT32, "u32") as ArrayLike<number>;
+    const list = this.#array(key, [INT32, UINT32], "u32") as ArrayLike<number>;
     if (list.length !== nLayer) {
       throw new FormatError(
         "bad-hparam",
@@ -153,7 +125,7 @@ export class Metadata {
   #array(key: string, types: readonly number[], want: string): MetaValue["value"] | undefined {
     const found = this.#source.get(key);
     if (found === undefined) return undefined;
-    if (found.type !== ARRAY || !types.includes(found.elementType!))
+    if (found.type !== ARRAY || !types.includes(found.elementType))
       throw badType(key, `array of ${want}`, found);
     return found.value;
   }
@@ -171,7 +143,8 @@ function u32Of(key: string, raw: unknown): number {
 }
 
 function badType(key: string, want: string, found: MetaValue): FormatError {
-  const actual = found.type === ARRAY ? `array of ${NAMES[found.elementType!]}` : NAMES[found.type];
+  const actual =
+    found.type === ARRAY ? `array of ${valueTypeName(found.elementType)}` : valueTypeName(found.type);
   return new FormatError("bad-type", `${key}: expected ${want}, found ${actual}`, {
     key,
     expected: want,

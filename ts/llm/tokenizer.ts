@@ -16,6 +16,7 @@ import {
 } from "./special.ts";
 import type { Splitter } from "./splitter.ts";
 import { Spm, spacePrefix } from "./spm.ts";
+import { bytesOf } from "./utf8.ts";
 import { WordPiece, cleanSpaces } from "./wordpiece.ts";
 import { CONTROL, UNKNOWN, UNUSED, USER_DEFINED, type Vocab, readVocab } from "./vocab.ts";
 
@@ -135,7 +136,7 @@ class TokenTable implements Tokenizer {
   encode(text: string, options: EncodeOptions = {}): number[] {
     checkOptions("encode", options, ["addSpecial", "parseSpecial"]);
     const { addSpecial = true, parseSpecial = true } = options;
-    const bytes = new TextEncoder().encode(text);
+    const bytes = bytesOf(text);
     const out: number[] = [];
     if (addSpecial && this.addBos) out.push(this.ids.bos);
     const onText = (from: number, to: number): void => this.#splitter.split(bytes.subarray(from, to), out);

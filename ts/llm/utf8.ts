@@ -7,7 +7,15 @@ export function characterBytes(text: Uint8Array, at: number): number {
   return Math.min(size, text.length - at);
 }
 
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const encoder = new TextEncoder();
+
 /** The same text, bytes that are not UTF-8 as U+FFFD; a leading U+FEFF is kept. */
 export function textOf(bytes: Uint8Array): string {
-  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+  return decoder.decode(bytes);
+}
+
+/** UTF-8 of a text, lone surrogates as U+FFFD. */
+export function bytesOf(text: string): Uint8Array {
+  return encoder.encode(text);
 }

@@ -2,7 +2,7 @@
 
 import { FormatError } from "../errors.ts";
 import { type Metadata, type StringList, missingKey } from "./metadata.ts";
-import { textOf } from "./utf8.ts";
+import { bytesOf, textOf } from "./utf8.ts";
 
 /** Kinds of tokens, GGUF's numbers (tokenizer.ggml.token_type). */
 export const NORMAL = 1;
@@ -64,7 +64,7 @@ export class Vocab {
 
   /** Id of a text given as a string; -1 when there is none. */
   idOf(text: string): number {
-    const bytes = new TextEncoder().encode(text);
+    const bytes = bytesOf(text);
     return this.find(bytes, 0, bytes.length);
   }
 

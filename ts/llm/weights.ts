@@ -4,7 +4,7 @@ import { FormatError } from "../errors.ts";
 import { Type, typeInfo, typeName } from "../types.ts";
 
 /** What is read here of a file's tensor. `type` is GGUF's number, `ne` innermost first. */
-export interface TensorInfo {
+export interface StoredTensor {
   readonly name: string;
   readonly type: number;
   readonly ne: readonly number[];
@@ -45,7 +45,7 @@ export function perToken(spec: TensorSpec): TensorSpec {
  * @returns the tensors that the model uses, by name
  * @throws {FormatError} missing-tensor, shape-mismatch, vocab-mismatch, unsupported-type, unsupported-arch
  */
-export function checkTensors<T extends TensorInfo>(
+export function checkTensors<T extends StoredTensor>(
   tensors: Iterable<T>,
   specs: readonly TensorSpec[],
   arch: string,
@@ -75,7 +75,7 @@ export function missingTensor(name: string, ne: readonly number[]): FormatError 
   });
 }
 
-function checked<T extends TensorInfo>(tensor: T, spec: TensorSpec): T {
+function checked<T extends StoredTensor>(tensor: T, spec: TensorSpec): T {
   checkShape(tensor, spec);
   const vector = spec.ne.length === 1;
   if (vector ? !VECTOR_TYPES.includes(tensor.type) : !isWeightType(tensor.type)) {
@@ -90,7 +90,7 @@ function checked<T extends TensorInfo>(tensor: T, spec: TensorSpec): T {
   return tensor;
 }
 
-function checkShape(tensor: TensorInfo, spec: TensorSpec): void {
+function checkShape(tensor: StoredTensor, spec: TensorSpec): void {
   const dims = Math.max(tensor.ne.length, spec.ne.length);
   for (let i = 0; i < dims; i++) {
     const expected = spec.ne[i] ?? 1;

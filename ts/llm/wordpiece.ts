@@ -5,7 +5,7 @@
 import type { Metadata } from "./metadata.ts";
 import { unmarked } from "./spm.ts";
 import type { Splitter } from "./splitter.ts";
-import { textOf } from "./utf8.ts";
+import { bytesOf, textOf } from "./utf8.ts";
 import type { Vocab } from "./vocab.ts";
 
 const SPACE = /^\s$/u;
@@ -21,7 +21,6 @@ export class WordPiece implements Splitter {
   readonly #unk: number;
   readonly #lowercase: boolean;
   readonly #stripAccents: boolean;
-  readonly #utf8 = new TextEncoder();
 
   constructor(meta: Metadata, vocab: Vocab, unk: number) {
     this.#vocab = vocab;
@@ -65,7 +64,7 @@ export class WordPiece implements Splitter {
   }
 
   #splitWord(word: string, out: number[]): void {
-    const bytes = this.#utf8.encode(`▁${word}`);
+    const bytes = bytesOf(`▁${word}`);
     const before = out.length;
     for (let at = 0; at < bytes.length;) {
       let to = Math.min(bytes.length, at + this.#vocab.longest);

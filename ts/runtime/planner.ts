@@ -22,7 +22,7 @@ import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 /** What the planner needs of the core's exports. */
 export interface PlanExports {
   regionAlloc(bytes: number, kind: number): number;
-  regionFree(address: number): number;
+  regionFree(address: number): unknown;
   regionShortfall(bytes: number): number;
   planWorkspace(n: number): number;
   planBuffers(

@@ -1,0 +1,26 @@
+// slackwater eval: likelihood of a text under a model.
+
+import { readFileSync } from "node:fs";
+import { parse } from "./args.ts";
+import { interruptSignal, MODEL_OPTIONS, openModel } from "./model_options.ts";
+
+/** Prints the mean negative log-likelihood of a text file, taken byte for byte. */
+export async function evalCommand(argv: readonly string[]): Promise<void> {
+  const args = parse("slackwater eval [MODEL] --text-file FILE", argv, {
+    "text-file": { type: "string", short: "f", help: "the text, UTF-8, taken as it is" },
+    ...MODEL_OPTIONS,
+  });
+  if (args === undefined) return;
+  const path = args.text("text-file");
+  if (path === undefined) throw new TypeError("eval: --text-file FILE is missing");
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(readFileSync(path));
+  const signal = interruptSignal();
+  const model = await openModel(args, signal);
+  try {
+    const { nTokens, meanNll } = await model.evaluate(text, { signal });
+    if (args.json) console.log(JSON.stringify({ nTokens, meanNll }));
+    else console.log(`${nTokens} tokens, mean NLL ${meanNll.toFixed(4)}, perplexity ${Math.exp(meanNll).toFixed(3)}`);
+  } finally {
+    model.dispose();
+  }
+}

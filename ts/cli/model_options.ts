@@ -1,0 +1,73 @@
+// Options that all commands with a model share, and loading with a progress line.
+
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { type KvType, loadModel, type Model, type ProgressListener } from "../llm/index.ts";
+import { Type } from "../types.ts";
+import type { Args, Option } from "./args.ts";
+
+/** Options of {@link openModel}. */
+export const MODEL_OPTIONS = {
+  threads: { type: "string", short: "t", help: "threads; default: what the machine has, at most 8" },
+  ctx: { type: "string", short: "c", help: "context length; default: the file's, at most 4096" },
+  batch: { type: "string", short: "b", help: "prompt tokens computed at once; default 64" },
+  kv: { type: "string", help: "type of keys and values: f16 (default) or f32" },
+  wasm: { type: "string", help: "build of the core: simd or relaxed; default: the best this engine runs" },
+} as const satisfies Record<string, Option>;
+
+/** The model that ships in the package. */
+export function shippedModel(): string {
+  return fileURLToPath(new URL("../examples/demo-model/slackwater-stories.gguf", import.meta.url));
+}
+
+/** The model file named by the arguments, or the shipped one. */
+export function modelPath(args: Args): string {
+  const [path = shippedModel()] = args.positionals;
+  if (!/^[a-z]+:\/\//.test(path) && !existsSync(path)) throw new TypeError(`no such file: ${path}`);
+  return path;
+}
+
+/** Loads the model, with a progress line on a terminal. */
+export async function openModel(args: Args, signal?: AbortSignal): Promise<Model> {
+  const wasm = oneOf(args, "wasm", ["simd", "relaxed"] as const);
+  return loadModel(modelPath(args), {
+    nThreads: args.number("threads"),
+    nCtx: args.number("ctx"),
+    nBatch: args.number("batch"),
+    kvType: kvType(args),
+    wasm,
+    signal,
+    onProgress: progressLine(),
+    logger: { warn: (message) => console.error(`slackwater: ${message}`) },
+  });
+}
+
+function kvType(args: Args): KvType | undefined {
+  const name = oneOf(args, "kv", ["f16", "f32"] as const);
+  return name === undefined ? undefined : name === "f32" ? Type.F32 : Type.F16;
+}
+
+function oneOf<T extends string>(args: Args, name: string, values: readonly T[]): T | undefined {
+  const text = args.text(name);
+  if (text === undefined || values.includes(text as T)) return text as T | undefined;
+  throw new TypeError(`--${name}: "${text}", expected ${values.join(" or ")}`);
+}
+
+/** Shows progress on one line of the terminal's error output; silent elsewhere and for what is over at once. */
+export function progressLine(): ProgressListener {
+  const start = performance.now();
+  let shown = false;
+  return ({ phase, loaded, total }) => {
+    if (!process.stderr.isTTY || (performance.now() - start < 300 && !shown)) return;
+    shown = loaded < total;
+    const percent = total === 0 ? 100 : Math.floor((100 * loaded) / total);
+    process.stderr.write(shown ? `\r${phase} ${percent}%` : "\r\x1b[K");
+  };
+}
+
+/** A signal that Ctrl-C aborts; a second Ctrl-C ends the process. */
+export function interruptSignal(): AbortSignal {
+  const controller = new AbortController();
+  process.once("SIGINT", () => controller.abort(new Error("interrupted")));
+  return controller.signal;
+}

@@ -1,0 +1,318 @@
+// The builder methods: one per operator, ggml's names in camelCase. They check shapes and types and compute nothing.
+//
+// What each operator does stands in its definition, ts/ops/<op>.ts, and in docs/ops.md. Shapes are innermost first.
+
+import { Flag, Glu, Op, SRC_LIVE, Unary } from "../../assembly/abi.ts";
+import { GraphError } from "../errors.ts";
+import * as ops from "../ops/defs.ts";
+import type { OpDef } from "../ops/op.ts";
+import { contiguous, type Shape } from "../shape.ts";
+import type { Type } from "../types.ts";
+import { leaf, Tensor } from "./tensor.ts";
+
+/** Sources and options of {@link GraphBuilder.flashAttn}. */
+export interface FlashAttn extends ops.FlashAttnParams {
+  /** F32 [D, N, H, S] */
+  readonly q: Tensor;
+  /** [D, KV, Hk, S] */
+  readonly k: Tensor;
+  /** [Dv, KV, Hv, S] */
+  readonly v: Tensor;
+  /** F16 or F32, [KV, >= N, ...] */
+  readonly mask?: Tensor | undefined;
+  /** F32 [H] */
+  readonly sinks?: Tensor | undefined;
+  /** I32 [2]: live cells, position of the first token; causal without a mask */
+  readonly length?: Tensor | undefined;
+}
+
+/** Where a view looks: strides of dimensions 1 to 3 and the first element, in bytes. */
+export interface ViewPlace {
+  /** bytes between neighbours of dimension 1, 2, 3; without gaps when absent */
+  readonly nb?: readonly number[];
+  readonly offset?: number;
+}
+
+/** Builds tensors from tensors. */
+export class GraphBuilder {
+  protected readonly created: Tensor[] = [];
+  /** I32 scalar: how many columns (outermost dimension) of a batch hold data; nodes built while it is set compute only those */
+  live: Tensor | undefined;
+
+  // ---- leafs
+
+  /** A tensor that is written before runs and keeps its bytes. */
+  input(name: string, type: Type, ne: readonly number[]): Tensor {
+    const t = this.leaf(name, type, ne);
+    t.flags |= Flag.INPUT | Flag.OUTPUT;
+    return t;
+  }
+
+  /** A tensor with memory of its own that no plan moves: weights, state. It gets it when the graph is planned first. */
+  weight(name: string, type: Type, ne: readonly number[]): Tensor {
+    const t = this.leaf(name, type, ne);
+    t.flags |= Flag.EXTERNAL;
+    return t;
+  }
+
+  /** A leaf without flags: its memory is planned, and its last reader may overwrite it. */
+  leaf(name: string, type: Type, ne: readonly number[]): Tensor {
+    return this.#add(leaf(name, type, ne));
+  }
+
+  // ---- views: nothing is computed or copied
+
+  reshape(a: Tensor, ne: readonly number[]): Tensor {
+    return this.node(Op.RESHAPE, ops.reshapeDef, [a], { ne });
+  }
+
+  view(a: Tensor, ne: readonly number[], { nb = [], offset = 0 }: ViewPlace = {}): Tensor {
+    return this.node(Op.VIEW, ops.viewDef, [a], { ne, nb: nb.length === 0 ? [] : [a.nb[0], ...nb], offs: offset });
+  }
+
+  /** Dimension i of `a` becomes dimension axes[i]. */
+  permute(a: Tensor, axes: readonly [number, number, number, number]): Tensor {
+    return this.node(Op.PERMUTE, ops.permuteDef, [a], { axes });
+  }
+
+  transpose(a: Tensor): Tensor {
+    return this.node(Op.TRANSPOSE, ops.transposeDef, [a]);
+  }
+
+  // ---- copies
+
+  /** A copy without gaps, in the same type. */
+  cont(a: Tensor): Tensor {
+    return this.node(Op.CONT, ops.contDef, [a], {});
+  }
+
+  dup(a: Tensor): Tensor {
+    return this.node(Op.DUP, ops.dupDef, [a]);
+  }
+
+  /** Copies into `target`, converting; the result is a view of it. */
+  cpy(a: Tensor, target: Tensor): Tensor {
+    return this.node(Op.CPY, ops.cpyDef, [a, target], {});
+  }
+
+  /** The same elements in another type. */
+  cast(a: Tensor, type: Type): Tensor {
+    return this.node(Op.CPY, ops.cpyDef, [a], { type });
+  }
+
+  getRows(table: Tensor, ids: Tensor): Tensor {
+    return this.node(Op.GET_ROWS, ops.getRowsDef, [table, ids]);
+  }
+
+  /** Writes `rows` into `target` at `ids`; the result is a view of it. */
+  setRows(target: Tensor, rows: Tensor, ids: Tensor): Tensor {
+    return this.node(Op.SET_ROWS, ops.setRowsDef, [rows, ids, target]);
+  }
+
+  repeat(a: Tensor, ne: readonly number[]): Tensor {
+    return this.node(Op.REPEAT, ops.repeatDef, [a], { ne });
+  }
+
+  concat(a: Tensor, b: Tensor, dim: number): Tensor {
+    return this.node(Op.CONCAT, ops.concatDef, [a, b], { dim });
+  }
+
+  // ---- elementwise; b is repeated over a
+
+  add(a: Tensor, b: Tensor): Tensor {
+    return this.node(Op.ADD, ops.addDef, [a, b], {});
+  }
+
+  sub(a: Tensor, b: Tensor): Tensor {
+    return this.node(Op.SUB, ops.subDef, [a, b], {});
+  }
+
+  mul(a: Tensor, b: Tensor): Tensor {
+    return this.node(Op.MUL, ops.mulDef, [a, b], {});
+  }
+
+  div(a: Tensor, b: Tensor): Tensor {
+    return this.node(Op.DIV, ops.divDef, [a, b], {});
+  }
+
+  sqr(a: Tensor): Tensor {
+    return this.node(Op.SQR, ops.sqrDef, [a]);
+  }
+
+  sqrt(a: Tensor): Tensor {
+    return this.node(Op.SQRT, ops.sqrtDef, [a]);
+  }
+
+  log(a: Tensor): Tensor {
+    return this.node(Op.LOG, ops.logDef, [a]);
+  }
+
+  sin(a: Tensor): Tensor {
+    return this.node(Op.SIN, ops.sinDef, [a]);
+  }
+
+  cos(a: Tensor): Tensor {
+    return this.node(Op.COS, ops.cosDef, [a]);
+  }
+
+  /** s a + b */
+  scale(a: Tensor, s: number, b = 0): Tensor {
+    return this.node(Op.SCALE, ops.scaleDef, [a], { s, b });
+  }
+
+  clamp(a: Tensor, min: number, max: number): Tensor {
+    return this.node(Op.CLAMP, ops.clampDef, [a], { min, max });
+  }
+
+  leakyRelu(a: Tensor, slope: number): Tensor {
+    return this.node(Op.LEAKY_RELU, ops.leakyReluDef, [a], { slope });
+  }
+
+  fill(a: Tensor, c: number): Tensor {
+    return this.node(Op.FILL, ops.fillDef, [a], { c });
+  }
+
+  unary(a: Tensor, fn: Unary): Tensor {
+    return this.node(Op.UNARY, ops.unaryDef, [a], { fn });
+  }
+
+  relu(a: Tensor): Tensor {
+    return this.unary(a, Unary.RELU);
+  }
+
+  sigmoid(a: Tensor): Tensor {
+    return this.unary(a, Unary.SIGMOID);
+  }
+
+  tanh(a: Tensor): Tensor {
+    return this.unary(a, Unary.TANH);
+  }
+
+  silu(a: Tensor): Tensor {
+    return this.unary(a, Unary.SILU);
+  }
+
+  /** The tanh form; see `unary` for GELU_ERF and GELU_QUICK. */
+  gelu(a: Tensor): Tensor {
+    return this.unary(a, Unary.GELU);
+  }
+
+  /** act(x) g from two tensors, or from the halves of `x` when there is no `g`. */
+  glu(x: Tensor, g: Tensor | undefined, params: ops.GluParams): Tensor {
+    return this.node(Op.GLU, ops.gluDef, [x, g], params);
+  }
+
+  /** silu(gate) up */
+  swiglu(gate: Tensor, up?: Tensor): Tensor {
+    return this.glu(gate, up, { fn: Glu.SWIGLU });
+  }
+
+  /** gelu(gate) up */
+  geglu(gate: Tensor, up?: Tensor): Tensor {
+    return this.glu(gate, up, { fn: Glu.GEGLU });
+  }
+
+  // ---- over rows
+
+  sum(a: Tensor): Tensor {
+    return this.node(Op.SUM, ops.sumDef, [a]);
+  }
+
+  sumRows(a: Tensor): Tensor {
+    return this.node(Op.SUM_ROWS, ops.sumRowsDef, [a]);
+  }
+
+  mean(a: Tensor): Tensor {
+    return this.node(Op.MEAN, ops.meanDef, [a]);
+  }
+
+  cumsum(a: Tensor): Tensor {
+    return this.node(Op.CUMSUM, ops.cumsumDef, [a]);
+  }
+
+  argmax(a: Tensor): Tensor {
+    return this.node(Op.ARGMAX, ops.argmaxDef, [a]);
+  }
+
+  argsort(a: Tensor, order: "asc" | "desc" = "asc"): Tensor {
+    return this.node(Op.ARGSORT, ops.argsortDef, [a], { order });
+  }
+
+  topK(a: Tensor, k: number): Tensor {
+    return this.node(Op.TOP_K, ops.topKDef, [a], { k });
+  }
+
+  norm(a: Tensor, eps: number): Tensor {
+    return this.node(Op.NORM, ops.normDef, [a], { eps });
+  }
+
+  rmsNorm(a: Tensor, eps: number): Tensor {
+    return this.node(Op.RMS_NORM, ops.rmsNormDef, [a], { eps });
+  }
+
+  l2Norm(a: Tensor, eps: number): Tensor {
+    return this.node(Op.L2_NORM, ops.l2NormDef, [a], { eps });
+  }
+
+  softMax(a: Tensor, mask?: Tensor, params: ops.SoftMaxParams = {}, sinks?: Tensor): Tensor {
+    return this.node(Op.SOFT_MAX, ops.softMaxDef, [a, mask, sinks], params);
+  }
+
+  diagMaskInf(a: Tensor, nPast: number): Tensor {
+    return this.node(Op.DIAG_MASK_INF, ops.diagMaskInfDef, [a], { nPast });
+  }
+
+  // ---- products and attention
+
+  /** Sum over k of a [k, m] and b [k, n]: [m, n]. Weights come first. */
+  mulMat(a: Tensor, b: Tensor): Tensor {
+    return this.node(Op.MUL_MAT, ops.mulMatDef, [a, b]);
+  }
+
+  rope(a: Tensor, positions: Tensor, factors: Tensor | undefined, params: ops.RopeParams): Tensor {
+    return this.node(Op.ROPE, ops.ropeDef, [a, positions, factors], params);
+  }
+
+  /** Attention of all heads in one operator: [Dv, H, N, S]. */
+  flashAttn({ q, k, v, mask, sinks, length, ...params }: FlashAttn): Tensor {
+    return this.node(Op.FLASH_ATTN_EXT, ops.flashAttnExtDef, [q, k, v, mask, sinks, length], params);
+  }
+
+  // ---- the general form
+
+  /**
+   * A node of any operator.
+   *
+   * @throws {GraphError} bad-shape, bad-type, bad-param, bad-source
+   */
+  node<P>(op: Op, def: OpDef<P>, src: readonly (Tensor | undefined)[], ...[params]: P extends void ? [] : [P]): Tensor {
+    const result = def.infer(src, params as P);
+    const sources = [...src];
+    if (this.live !== undefined && op > Op.TRANSPOSE) sources[SRC_LIVE] = this.live;
+    const from = result.viewOf === undefined ? undefined : src[result.viewOf]!;
+    const ne = checked(def.name, result.ne);
+    return this.#add(
+      new Tensor({
+        op,
+        type: result.type,
+        ne,
+        nb: result.nb ?? contiguous(result.type, ne),
+        src: sources,
+        params: result.params ?? [],
+        viewSrc: from?.root,
+        viewOffs: from === undefined ? 0 : from.viewOffs + (result.viewOffs ?? 0),
+      }),
+    );
+  }
+
+  #add(t: Tensor): Tensor {
+    this.created.push(t);
+    return t;
+  }
+}
+
+// Kernels index with 32-bit integers.
+function checked(op: string, ne: Shape): Shape {
+  if (ne.every((n) => n < 2 ** 31) && ne[1] * ne[2] * ne[3] < 2 ** 31) return ne;
+  throw new GraphError("too-large", `${op}: [${ne.join(",")}] has 2^31 or more rows or elements in a row`, { op, actual: ne });
+}

@@ -1,0 +1,102 @@
+// A graph: what is to be computed, its plan and its runs.
+
+import { Flag } from "../../assembly/abi.ts";
+import { GraphError } from "../errors.ts";
+import { GraphBuilder } from "./builder.ts";
+import { toDot, toText } from "./print.ts";
+import { expand, type Program } from "./program.ts";
+import type { Tensor } from "./tensor.ts";
+
+/** A memory plan as the user sees it. */
+export interface Plan {
+  /** bytes of the compute buffer, scratch included */
+  readonly nBytes: number;
+  /** no placement can need fewer bytes, given the lifetimes */
+  readonly lowerBound: number;
+  toText(): string;
+  toJSON(): unknown;
+  /** picture of the plan: x = step, y = offset */
+  toSVG(): string;
+}
+
+/** Options of {@link Graph.compute}. */
+export interface ComputeOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a graph needs of the engine it belongs to. */
+export interface GraphHost {
+  plan(graphs: readonly Graph[]): readonly Plan[];
+  compute(graph: Graph, options: ComputeOptions): Promise<void>;
+  release(graph: Graph): void;
+}
+
+/**
+ * A static graph. Build it, mark outputs, {@link plan} once, then write inputs, {@link compute} and read outputs as
+ * often as you like: nothing is allocated any more.
+ */
+export class Graph extends GraphBuilder {
+  readonly #host: GraphHost;
+  readonly #roots: Tensor[] = [];
+
+  constructor(host: GraphHost) {
+    super();
+    this.#host = host;
+  }
+
+  /** Also computes `t` (and what it needs) in each run, in the order of the calls: for effects on a cache. */
+  expand(t: Tensor): Tensor {
+    this.#roots.push(t);
+    return t;
+  }
+
+  /** Leafs and nodes in execution order: depth-first from what was expanded and marked as output. */
+  program(): Program {
+    const outputs = this.created.filter((t) => (t.flags & Flag.OUTPUT) !== 0 && !t.isLeaf);
+    const roots = [...this.#roots, ...outputs];
+    if (roots.length === 0) {
+      throw new GraphError("bad-plan", "graph: nothing to compute: mark a result with asOutput()");
+    }
+    return expand(roots);
+  }
+
+  /**
+   * Plans memory for every node and fixes it. Run it once; later calls of {@link compute} allocate nothing. Results
+   * may share memory unless marked with `asOutput`.
+   *
+   * @throws {GraphError} bad-plan, unsupported-op
+   * @throws {DeviceError} out-of-memory, with both sizes in bytes
+   */
+  plan(): Plan {
+    return this.#host.plan([this])[0]!;
+  }
+
+  /**
+   * Runs every node once.
+   *
+   * @throws {GraphError} not-planned, disposed
+   * @throws {DeviceError} trap, timeout
+   */
+  compute(options: ComputeOptions = {}): Promise<void> {
+    return this.#host.compute(this, options);
+  }
+
+  /** Gives back the memory of the plan. The graph can be planned again. */
+  dispose(): void {
+    this.#host.release(this);
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** The graph as text, one line per tensor. */
+  toText(): string {
+    return toText(this.program());
+  }
+
+  /** The graph in Graphviz's language. */
+  toDot(): string {
+    return toDot(this.program());
+  }
+}

@@ -1,0 +1,72 @@
+// The inputs of one batch: what changes per token is data, not structure, so one planned graph serves every position.
+
+import type { Graph } from "../graph/graph.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import { Type } from "../types.ts";
+
+/** Small input tensors of a graph for up to T tokens, O of whose rows reach the output. */
+export interface BatchInputs {
+  /** token ids, I32 [T] */
+  readonly tokens: Tensor;
+  /** positions, I32 [T]; also the cache rows that are written */
+  readonly positions: Tensor;
+  /** I32 [2]: live cells of the cache, position of the first token */
+  readonly length: Tensor;
+  /** columns whose logits are wanted, I32 [O] */
+  readonly outRows: Tensor;
+  /** I32 scalar: tokens in the batch; absent when T = 1 */
+  readonly live: Tensor | undefined;
+  /** I32 scalar: entries of outRows that hold data */
+  readonly outLive: Tensor;
+}
+
+/** Makes the inputs for batches of up to `nTokens` tokens and `nOut` rows of logits. */
+export function batchInputs(g: Graph, nTokens: number, nOut: number): BatchInputs {
+  const i32 = (name: string, n: number): Tensor => g.input(name, Type.I32, [n]);
+  return {
+    tokens: i32("tokens", nTokens),
+    positions: i32("positions", nTokens),
+    length: i32("length", 2),
+    outRows: i32("out_rows", nOut),
+    live: nTokens > 1 ? i32("n_live", 1) : undefined,
+    outLive: i32("n_out", 1),
+  };
+}
+
+/** Writes a batch: `ids` at positions from `start` on; logits of the columns in `out`. */
+export class BatchWriter {
+  readonly #inputs: BatchInputs;
+  readonly #tokens: Int32Array;
+  readonly #positions: Int32Array;
+  readonly #outRows: Int32Array;
+  readonly #pair: Int32Array = new Int32Array(2);
+  readonly #one: Int32Array = new Int32Array(1);
+
+  constructor(inputs: BatchInputs) {
+    this.#inputs = inputs;
+    this.#tokens = new Int32Array(inputs.tokens.ne[0]);
+    this.#positions = new Int32Array(inputs.tokens.ne[0]);
+    this.#outRows = new Int32Array(inputs.outRows.ne[0]);
+  }
+
+  write(ids: ArrayLike<number>, start: number, out: ArrayLike<number>): void {
+    const { tokens, positions, length, outRows, live, outLive } = this.#inputs;
+    // Columns past the live ones are not computed; they get valid values all the same.
+    for (let i = 0; i < this.#tokens.length; i++) {
+      const column = Math.min(i, ids.length - 1);
+      this.#tokens[i] = ids[column]!;
+      this.#positions[i] = start + column;
+    }
+    for (let i = 0; i < this.#outRows.length; i++) this.#outRows[i] = out[i] ?? 0;
+    tokens.write(this.#tokens);
+    positions.write(this.#positions);
+    outRows.write(this.#outRows);
+    this.#pair[0] = start + ids.length;
+    this.#pair[1] = start;
+    length.write(this.#pair);
+    this.#one[0] = ids.length;
+    live?.write(this.#one);
+    this.#one[0] = out.length;
+    outLive.write(this.#one);
+  }
+}

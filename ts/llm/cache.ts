@@ -1,0 +1,44 @@
+// The key-value cache: per layer one row per position, written by set_rows, read by attention.
+
+import { leaf, type Tensor } from "../graph/tensor.ts";
+import { nrows, rowBytes } from "../shape.ts";
+import { Type } from "../types.ts";
+import type { Params } from "./params.ts";
+
+/** Element types a cache can have. */
+export type KvType = Type.F16 | Type.F32;
+
+/** Leafs of a cache; the engine gives them memory. */
+export interface KvCache {
+  /** positions it holds */
+  readonly nCtx: number;
+  /** per layer, keys after rope: [headDimK * nHeadKv, nCtx] */
+  readonly k: readonly Tensor[];
+  /** per layer, values: [headDimV * nHeadKv, nCtx] */
+  readonly v: readonly Tensor[];
+}
+
+/** Leafs of a cache for `nCtx` positions. */
+export function kvCache(p: Params, nCtx: number, type: KvType): KvCache {
+  const layers = Array.from({ length: p.nLayer }, (_, i) => i);
+  return {
+    nCtx,
+    k: layers.map((i) => leaf(`cache_k.${i}`, type, [p.headDimK * p.nHeadKv, nCtx])),
+    v: layers.map((i) => leaf(`cache_v.${i}`, type, [p.headDimV * p.nHeadKv, nCtx])),
+  };
+}
+
+/** All leafs of a cache, in the order they lie in memory. */
+export function cacheTensors(cache: KvCache): Tensor[] {
+  return cache.k.flatMap((k, i) => [k, cache.v[i]!]);
+}
+
+/** Bytes that one position takes over all layers, before alignment. */
+export function kvBytesPerPosition(p: Params, type: KvType): number {
+  return p.nLayer * (rowBytes(type, p.headDimK * p.nHeadKv) + rowBytes(type, p.headDimV * p.nHeadKv));
+}
+
+/** Bytes of a cache without alignment. */
+export function cacheBytes(cache: KvCache): number {
+  return cacheTensors(cache).reduce((sum, t) => sum + rowBytes(t.type, t.ne[0]) * nrows(t.ne), 0);
+}

@@ -1,0 +1,178 @@
+// A context: a KV cache and the planned graphs that run over it, one for single tokens and one for batches.
+
+import { GraphError } from "../errors.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import type { Buffer } from "../runtime/backend.ts";
+import type { Engine } from "../runtime/engine.ts";
+import type { BuildGraph } from "./arch/index.ts";
+import { batchInputs, BatchWriter } from "./batch.ts";
+import { cacheTensors, kvCache, type KvCache, type KvType } from "./cache.ts";
+import type { Params } from "./params.ts";
+
+/** Sizes of a context. */
+export interface ContextShape {
+  /** positions the cache holds */
+  readonly nCtx: number;
+  /** tokens computed at once */
+  readonly nBatch: number;
+  /** rows of logits a batch can give */
+  readonly nOut: number;
+  readonly kvType: KvType;
+}
+
+/** A graph with its inputs and its result. */
+export interface BatchGraph {
+  readonly graph: Graph;
+  readonly writer: BatchWriter;
+  readonly nTokens: number;
+  /** F32 [V, O] */
+  readonly logits: Tensor;
+}
+
+/** The graphs of a context, built but not yet planned. */
+export interface ContextGraphs {
+  readonly cache: KvCache;
+  readonly single: BatchGraph;
+  /** absent when nBatch is 1 */
+  readonly batch: BatchGraph | undefined;
+}
+
+/** Builds the graphs of a context. Leafs of weights and cache may get their memory later. */
+export function contextGraphs(
+  engine: Engine,
+  build: BuildGraph,
+  p: Params,
+  weights: ReadonlyMap<string, Tensor>,
+  shape: ContextShape,
+): ContextGraphs {
+  const cache = kvCache(p, shape.nCtx, shape.kvType);
+  const make = (nTokens: number, nOut: number): BatchGraph => {
+    const graph = engine.graph();
+    const inputs = batchInputs(graph, nTokens, nOut);
+    const logits = build(graph, p, weights, cache, inputs);
+    return { graph, writer: new BatchWriter(inputs), nTokens, logits };
+  };
+  return {
+    cache,
+    single: make(1, 1),
+    batch: shape.nBatch > 1 ? make(shape.nBatch, shape.nOut) : undefined,
+  };
+}
+
+/** Graphs of a context as a list. */
+export function graphList(graphs: ContextGraphs): Graph[] {
+  return graphs.batch === undefined ? [graphs.single.graph] : [graphs.single.graph, graphs.batch.graph];
+}
+
+/** A sequence of tokens in a cache, and the means to go on with it. */
+export class Context {
+  readonly nCtx: number;
+  readonly nBatch: number;
+  readonly #graphs: ContextGraphs;
+  readonly #cacheBuffer: Buffer;
+  readonly #logits: Float32Array<ArrayBuffer>;
+  readonly #logitBytes: Uint8Array<ArrayBuffer>;
+  #position = 0;
+
+  /** @throws {DeviceError} out-of-memory */
+  constructor(engine: Engine, graphs: ContextGraphs, p: Params) {
+    this.#graphs = graphs;
+    this.nCtx = graphs.cache.nCtx;
+    this.nBatch = graphs.batch?.nTokens ?? 1;
+    this.#cacheBuffer = engine.allocate(cacheTensors(graphs.cache), "kv");
+    this.#cacheBuffer.clear();
+    try {
+      engine.reserve(graphList(graphs));
+    } catch (error) {
+      this.#cacheBuffer.dispose();
+      throw error;
+    }
+    this.#logits = new Float32Array(p.nVocab);
+    this.#logitBytes = new Uint8Array(this.#logits.buffer);
+  }
+
+  /** Tokens in the cache; the position of the next one. */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** Forgets all tokens from `position` on. */
+  rewind(position = 0): void {
+    this.#position = Math.min(position, this.#position);
+  }
+
+  /**
+   * Appends tokens and computes the logits after the last one. `onBatch` is called after each batch with the tokens done.
+   *
+   * @returns logits, F32 [V]; the array is used again by the next call
+   * @throws {GraphError} context-full when they do not fit; nothing is appended then
+   * @throws {DeviceError} trap, timeout; the reason of `signal`
+   */
+  async append(
+    ids: readonly number[],
+    signal?: AbortSignal,
+    onBatch?: (done: number) => void,
+  ): Promise<Float32Array> {
+    this.#needRoom(ids.length);
+    for (let i = 0; i < ids.length; ) {
+      const n = Math.min(this.nBatch, ids.length - i);
+      const last = i + n === ids.length;
+      const ran = await this.#run(ids.slice(i, i + n), last ? [n - 1] : [], signal);
+      i += n;
+      if (last) await this.#readRow(ran.logits, 0);
+      onBatch?.(i);
+    }
+    return this.#logits;
+  }
+
+  /**
+   * Appends tokens and gives the logits after each of them, one row at a time; see {@link append}. The batch graph must
+   * have been built with as many output rows as tokens.
+   */
+  async *appendAll(ids: readonly number[], signal?: AbortSignal): AsyncGenerator<Float32Array, void> {
+    this.#needRoom(ids.length);
+    for (let i = 0; i < ids.length; ) {
+      const n = Math.min(this.nBatch, ids.length - i);
+      const part = ids.slice(i, i + n);
+      const ran = await this.#run(part, part.map((_, column) => column), signal);
+      for (let row = 0; row < n; row++) {
+        await this.#readRow(ran.logits, row);
+        yield this.#logits;
+      }
+      i += n;
+    }
+  }
+
+  /** Gives the cache and the compute buffer back. */
+  dispose(): void {
+    for (const g of graphList(this.#graphs)) g.dispose();
+    for (const t of cacheTensors(this.#graphs.cache)) t.place(undefined);
+    this.#cacheBuffer.dispose();
+  }
+
+  async #run(ids: readonly number[], out: readonly number[], signal?: AbortSignal): Promise<BatchGraph> {
+    const { single, batch } = this.#graphs;
+    const chosen = batch === undefined || (ids.length === 1 && out.length <= 1) ? single : batch;
+    chosen.writer.write(ids, this.#position, out);
+    await chosen.graph.compute({ signal });
+    this.#position += ids.length;
+    return chosen;
+  }
+
+  async #readRow(logits: Tensor, row: number): Promise<void> {
+    const at = logits.placement!;
+    const nBytes = this.#logitBytes.length;
+    await at.memory.readInto(at.offset + row * nBytes, this.#logitBytes);
+  }
+
+  #needRoom(n: number): void {
+    if (n > 0 && this.#position + n <= this.nCtx) return;
+    if (n === 0) throw new GraphError("bad-data", "context: no tokens given");
+    throw new GraphError(
+      "context-full",
+      `context: ${n} tokens do not fit: ${this.#position} of ${this.nCtx} positions are taken`,
+      { expected: this.nCtx, actual: this.#position + n },
+    );
+  }
+}

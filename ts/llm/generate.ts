@@ -1,0 +1,213 @@
+// Text generation: prompt in, text out as it comes.
+
+import { GraphError } from "../errors.ts";
+import type { Context } from "./context.ts";
+import { StreamDecoder } from "./decoder.ts";
+import { Sampler, type SamplingOptions } from "./sampler.ts";
+import { StopFilter } from "./stop.ts";
+import type { Tokenizer } from "./tokenizer.ts";
+
+/** Why a generation ended. */
+export type StopReason = "eos" | "limit" | "stop" | "context-full" | "abort";
+
+/** What {@link ProgressListener}s hear. */
+export interface Progress {
+  readonly phase: "load" | "prompt";
+  /** bytes, or tokens */
+  readonly loaded: number;
+  readonly total: number;
+}
+
+export type ProgressListener = (progress: Progress) => void;
+
+/** Options of a generation. */
+export interface GenerateOptions extends SamplingOptions {
+  /** tokens generated at most; default: until the context is full */
+  readonly maxTokens?: number | undefined;
+  /** texts that end the generation; they are not part of the output */
+  readonly stop?: readonly string[] | undefined;
+  /** ends the generation; what was generated stays, the stop reason is "abort" */
+  readonly signal?: AbortSignal | undefined;
+  /** hears of the prompt's progress, in tokens */
+  readonly onProgress?: ProgressListener | undefined;
+  /** sees the logits, F32 [nVocab], before each choice, and may change them in place; the array is used again */
+  readonly onLogits?: ((logits: Float32Array) => void) | undefined;
+  /** go on past end tokens: for benchmarks */
+  readonly ignoreEos?: boolean | undefined;
+  /** texts of control tokens in the prompt become those tokens; default true */
+  readonly parseSpecial?: boolean | undefined;
+}
+
+/** Milliseconds and rates of a generation. */
+export interface Timings {
+  readonly promptMs: number;
+  readonly generateMs: number;
+  readonly promptTokensPerSecond: number;
+  readonly tokensPerSecond: number;
+}
+
+/** What a generation came to. */
+export interface Generation {
+  /** generated ids; an end token is not among them */
+  readonly tokens: readonly number[];
+  /** generated text, without the prompt */
+  readonly text: string;
+  /** ids of the prompt, start token included */
+  readonly promptTokens: readonly number[];
+  readonly stopReason: StopReason;
+  readonly timings: Timings;
+}
+
+/** Names of all generation options, for the check against misspelt ones. */
+export const GENERATE_OPTIONS: readonly string[] = [
+  "maxTokens",
+  "stop",
+  "signal",
+  "onProgress",
+  "onLogits",
+  "ignoreEos",
+  "parseSpecial",
+  "temperature",
+  "topK",
+  "topP",
+  "minP",
+  "repeatPenalty",
+  "repeatLastN",
+  "seed",
+];
+
+/** A generation under way. */
+export class Run {
+  readonly #context: Context;
+  readonly #tokenizer: Tokenizer;
+  readonly #options: GenerateOptions;
+  readonly #sampler: Sampler;
+  readonly #stop: StopFilter;
+  readonly #decoder: StreamDecoder;
+  readonly #promptTokens: readonly number[];
+  readonly #tokens: number[] = [];
+  #text = "";
+  #promptMs = 0;
+  #generateMs = 0;
+
+  /** @throws {GraphError} bad-param; context-full when the prompt does not fit */
+  constructor(context: Context, tokenizer: Tokenizer, prompt: string | readonly number[], options: GenerateOptions) {
+    const { maxTokens, stop = [], parseSpecial = true } = options;
+    if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 0)) {
+      throw new GraphError("bad-param", `generate: maxTokens is ${maxTokens}, expected an integer of at least 0`);
+    }
+    this.#context = context;
+    this.#tokenizer = tokenizer;
+    this.#options = options;
+    this.#sampler = new Sampler(tokenizer.nVocab, samplingOf(options), tokenizer.suppressed);
+    this.#stop = new StopFilter(stop);
+    this.#promptTokens = typeof prompt === "string" ? tokenizer.encode(prompt, { parseSpecial }) : prompt;
+    this.#decoder = new StreamDecoder(tokenizer, { atStart: this.#promptTokens.every((id) => tokenizer.isControl(id)) });
+    if (this.#promptTokens.length > context.nCtx) {
+      throw new GraphError(
+        "context-full",
+        `generate: the prompt has ${this.#promptTokens.length} tokens, the context ${context.nCtx}`,
+        { expected: context.nCtx, actual: this.#promptTokens.length },
+      );
+    }
+  }
+
+  /** Yields text as it becomes certain. Ends by the rules of {@link StopReason}. */
+  async *text(): AsyncGenerator<string, Generation> {
+    let stopReason: StopReason;
+    try {
+      let logits = await this.#prompt();
+      for (;;) {
+        const id = this.#next(logits);
+        if (typeof id === "string") {
+          stopReason = id;
+          break;
+        }
+        const text = this.#emit(this.#stop.push(this.#decoder.push(id)));
+        if (text !== "") yield text;
+        if (this.#stop.found !== undefined) {
+          stopReason = "stop";
+          break;
+        }
+        const end = this.#full();
+        if (end !== undefined) {
+          stopReason = end;
+          break;
+        }
+        logits = await this.#step(id);
+      }
+    } catch (error) {
+      if (!(this.#options.signal?.aborted && error === this.#options.signal.reason)) throw error;
+      stopReason = "abort";
+    }
+    const rest = this.#emit(this.#stop.push(this.#decoder.flush()) + this.#stop.flush());
+    if (rest !== "") yield rest;
+    return this.#result(stopReason);
+  }
+
+  async #prompt(): Promise<Float32Array> {
+    const { signal, onProgress } = this.#options;
+    const total = this.#promptTokens.length;
+    if (total === 0) throw new GraphError("bad-data", "generate: an empty prompt, and the model adds no start token");
+    const start = performance.now();
+    for (const id of this.#promptTokens) this.#sampler.accept(id);
+    const logits = await this.#context.append(this.#promptTokens, signal, (loaded) =>
+      onProgress?.({ phase: "prompt", loaded, total }),
+    );
+    this.#promptMs = performance.now() - start;
+    return logits;
+  }
+
+  // Appends a token and computes the logits after it.
+  async #step(id: number): Promise<Float32Array> {
+    const start = performance.now();
+    const logits = await this.#context.append([id], this.#options.signal);
+    this.#generateMs += performance.now() - start;
+    return logits;
+  }
+
+  // The next token, or why there is none.
+  #next(logits: Float32Array): number | StopReason {
+    if (this.#options.maxTokens === 0) return "limit";
+    this.#options.onLogits?.(logits);
+    const start = performance.now();
+    const id = this.#sampler.sample(logits);
+    this.#generateMs += performance.now() - start;
+    if (this.#tokenizer.isEog(id) && this.#options.ignoreEos !== true) return "eos";
+    this.#sampler.accept(id);
+    this.#tokens.push(id);
+    return id;
+  }
+
+  #full(): StopReason | undefined {
+    if (this.#tokens.length === this.#options.maxTokens) return "limit";
+    return this.#context.position === this.#context.nCtx ? "context-full" : undefined;
+  }
+
+  #emit(text: string): string {
+    this.#text += text;
+    return text;
+  }
+
+  #result(stopReason: StopReason): Generation {
+    const perSecond = (n: number, ms: number): number => (ms > 0 ? (1000 * n) / ms : 0);
+    return {
+      tokens: this.#tokens,
+      text: this.#text,
+      promptTokens: this.#promptTokens,
+      stopReason,
+      timings: {
+        promptMs: this.#promptMs,
+        generateMs: this.#generateMs,
+        promptTokensPerSecond: perSecond(this.#promptTokens.length, this.#promptMs),
+        tokensPerSecond: perSecond(this.#tokens.length, this.#generateMs),
+      },
+    };
+  }
+}
+
+function samplingOf(o: GenerateOptions): SamplingOptions {
+  const { temperature, topK, topP, minP, repeatPenalty, repeatLastN, seed } = o;
+  const all = { temperature, topK, topP, minP, repeatPenalty, repeatLastN, seed };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+}

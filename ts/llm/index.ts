@@ -1,0 +1,19 @@
+// Language models from GGUF files: the public surface of slackwater/llm.
+
+export type { KvType } from "./cache.ts";
+export type { Evaluation } from "./evaluate.ts";
+export type { GenerateOptions, Generation, Progress, ProgressListener, StopReason, Timings } from "./generate.ts";
+export { type LoadOptions, loadModel } from "./load.ts";
+export { Model } from "./model.ts";
+export type { Params, RopeScaling } from "./params.ts";
+export {
+  type ContextOptions,
+  type ModelHeader,
+  type ModelMemory,
+  type ModelPlan,
+  modelGraphs,
+  planModel,
+  readModelHeader,
+} from "./plan_model.ts";
+export type { SamplingOptions } from "./sampler.ts";
+export type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer.ts";

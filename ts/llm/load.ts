@@ -1,0 +1,111 @@
+// Loads a model: header, plan, one growth of memory, then every weight straight to its place.
+
+import { checkOptions } from "../errors.ts";
+import { fromBF16, fromF16 } from "../graph/elements.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import { openGguf, type ByteSource, type Part, type SourceInput } from "../gguf/index.ts";
+import { CpuBuffer } from "../runtime/cpu.ts";
+import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
+import { Type } from "../types.ts";
+import { Context } from "./context.ts";
+import type { ProgressListener } from "./generate.ts";
+import { Model } from "./model.ts";
+import { type ContextOptions, type ModelPlan, planModel, readModelHeader } from "./plan_model.ts";
+
+/** Options of {@link loadModel}: its own, the context's, and those of the engine it makes. */
+export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" | "nBatch" | "kvType"> {
+  /** an engine to load into; default: one of the model's own, disposed with it */
+  readonly engine?: Engine | undefined;
+  /** ends the load; what it took is given back */
+  readonly signal?: AbortSignal | undefined;
+  /** hears of the bytes loaded */
+  readonly onProgress?: ProgressListener | undefined;
+}
+
+const OPTIONS = [
+  "engine",
+  "signal",
+  "onProgress",
+  "nCtx",
+  "nBatch",
+  "kvType",
+  "nThreads",
+  "device",
+  "wasm",
+  "workerUrl",
+  "maxMemory",
+  "logger",
+];
+
+/**
+ * Loads a GGUF model from a path, URL, Blob, file handle or bytes.
+ *
+ * @throws {FormatError} when the file is bad or of a kind that is not supported
+ * @throws {DeviceError} out-of-memory, io, no-simd
+ * @throws {TypeError} for a misspelt option; the reason of `signal`
+ */
+export async function loadModel(input: SourceInput, options: LoadOptions = {}): Promise<Model> {
+  checkOptions("loadModel", options, OPTIONS);
+  const { signal } = options;
+  signal?.throwIfAborted();
+  const { file, source } = await openGguf(input, { signal });
+  let engine: Engine | undefined;
+  try {
+    const header = readModelHeader(file);
+    engine = options.engine ?? (await createEngine(engineOptions(options)));
+    const plan = planModel(engine, header, options);
+    return await load(engine, plan, source, options);
+  } catch (error) {
+    if (engine !== options.engine) engine?.dispose();
+    throw error;
+  } finally {
+    await source.close();
+  }
+}
+
+async function load(engine: Engine, plan: ModelPlan, source: ByteSource, options: LoadOptions): Promise<Model> {
+  engine.arena.ensure(plan.memory.total);
+  const weights = [...plan.weights.values()];
+  const buffer = engine.allocate(weights, "weights");
+  let context: Context | undefined;
+  try {
+    context = new Context(engine, plan.graphs, plan.header.params);
+    await readWeights(plan, buffer as CpuBuffer, source, options);
+    return new Model(engine, plan, buffer, context, engine !== options.engine);
+  } catch (error) {
+    context?.dispose();
+    for (const t of weights) t.place(undefined);
+    buffer.dispose();
+    throw error;
+  }
+}
+
+async function readWeights(plan: ModelPlan, buffer: CpuBuffer, source: ByteSource, options: LoadOptions): Promise<void> {
+  const after: (() => void)[] = [];
+  const parts = [...plan.header.tensors.values()].map((info): Part => {
+    const t = plan.weights.get(info.name)!;
+    const { offset } = t.placement!;
+    if (t.type === info.type) {
+      return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => buffer.view(offset, info.nBytes) };
+    }
+    const staging = new Uint8Array(info.nBytes);
+    after.push(() => t.write(widen(info.type, staging, t)));
+    return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => staging };
+  });
+  const { signal, onProgress } = options;
+  await source.load(parts, {
+    signal,
+    onProgress: (loaded, total) => onProgress?.({ phase: "load", loaded, total }),
+  });
+  for (const f of after) f();
+}
+
+function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {
+  const half = new Uint16Array(bytes.buffer, bytes.byteOffset, t.ne[0]);
+  return Float32Array.from(half, type === Type.F16 ? fromF16 : fromBF16);
+}
+
+function engineOptions(o: LoadOptions): EngineOptions {
+  const { nThreads, device, wasm, workerUrl, maxMemory, logger } = o;
+  return { nThreads, device, wasm, workerUrl, maxMemory, logger };
+}

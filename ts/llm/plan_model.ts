@@ -1,0 +1,145 @@
+// What a model needs before any of its weights is read: parameters, weights as leafs, context size, exact bytes.
+
+import { Flag } from "../../assembly/abi.ts";
+import { DeviceError, GraphError } from "../errors.ts";
+import { leaf, type Tensor } from "../graph/tensor.ts";
+import type { GgufFile, TensorInfo } from "../gguf/index.ts";
+import type { Engine } from "../runtime/engine.ts";
+import { alignUp } from "../shape.ts";
+import { Type } from "../types.ts";
+import { archOf, type BuildGraph, loadParams, loadTensors } from "./arch/index.ts";
+import { cacheTensors, kvBytesPerPosition, type KvType } from "./cache.ts";
+import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from "./context.ts";
+import { Metadata } from "./metadata.ts";
+import type { Params } from "./params.ts";
+import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
+
+/** Context length by default at most; a longer one must be asked for. */
+const DEFAULT_CTX = 4096;
+const DEFAULT_BATCH = 64;
+
+/** A model as its header describes it. */
+export interface ModelHeader {
+  readonly build: BuildGraph;
+  readonly params: Params;
+  readonly tokenizer: Tokenizer;
+  /** tensors of the file that the model uses, by name */
+  readonly tensors: ReadonlyMap<string, TensorInfo>;
+}
+
+/**
+ * Checks parameters, tensors and vocabulary of a file.
+ *
+ * @throws {FormatError} of the model level
+ */
+export function readModelHeader(file: GgufFile): ModelHeader {
+  const meta = new Metadata(file.metadata);
+  const params = loadParams(meta);
+  const tokenizer = loadTokenizer(meta);
+  return { build: archOf(params.arch).graph, params, tokenizer, tensors: loadTensors(params, file.tensors) };
+}
+
+/** Leafs for the weights, without memory yet. Vectors in half precision become F32: kernels want norms and biases so. */
+export function weightLeafs(header: ModelHeader): Map<string, Tensor> {
+  const leafs = new Map<string, Tensor>();
+  for (const info of header.tensors.values()) {
+    const widened = info.nDims <= 1 && (info.type === Type.F16 || info.type === Type.BF16);
+    const t = leaf(info.name, widened ? Type.F32 : info.type, info.ne);
+    t.flags |= Flag.EXTERNAL;
+    leafs.set(info.name, t);
+  }
+  return leafs;
+}
+
+/** Bytes that a model takes in the arena, by use. */
+export interface ModelMemory {
+  readonly weights: number;
+  readonly kv: number;
+  readonly records: number;
+  readonly compute: number;
+  readonly total: number;
+}
+
+/** A model with sizes fixed, before memory is taken. */
+export interface ModelPlan {
+  readonly header: ModelHeader;
+  readonly weights: ReadonlyMap<string, Tensor>;
+  readonly shape: ContextShape;
+  readonly graphs: ContextGraphs;
+  readonly memory: ModelMemory;
+}
+
+/** Wishes for a context. */
+export interface ContextOptions {
+  /** positions; default: the file's, at most 4096, and what fits */
+  readonly nCtx?: number | undefined;
+  /** tokens of a prompt computed at once, default 64 */
+  readonly nBatch?: number | undefined;
+  /** type of keys and values, default F16 */
+  readonly kvType?: KvType | undefined;
+  /** rows of logits per batch; 1 for generation */
+  readonly nOut?: number | undefined;
+}
+
+/**
+ * Fixes the context and plans the graphs.
+ *
+ * @throws {GraphError} bad-param
+ * @throws {DeviceError} out-of-memory, with both sizes, when an explicit context does not fit
+ */
+export function planModel(engine: Engine, header: ModelHeader, options: ContextOptions): ModelPlan {
+  const weights = weightLeafs(header);
+  const { nCtx, nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
+  checkContext(nCtx, nBatch, kvType);
+  const wanted = nCtx ?? Math.min(header.params.nCtxTrain, DEFAULT_CTX);
+  const first = build(engine, header, weights, { nCtx: wanted, nBatch: Math.min(nBatch, wanted), kvType, nOut });
+  const room = engine.arena.maxBytes - engine.arena.usedBytes;
+  if (first.memory.total <= room) return first;
+  const fitting = wanted - Math.ceil((first.memory.total - room) / kvBytesPerPosition(header.params, kvType));
+  if (nCtx !== undefined || fitting < 2) {
+    throw new DeviceError(
+      "out-of-memory",
+      `model: a context of ${wanted} needs ${first.memory.total} bytes; there are ${room}`,
+      { expected: first.memory.total, actual: room },
+    );
+  }
+  return build(engine, header, weights, { nCtx: fitting, nBatch: Math.min(nBatch, fitting), kvType, nOut });
+}
+
+/** The graphs of a model for a context of this shape, without memory: for looking at their plans. */
+export function modelGraphs(engine: Engine, header: ModelHeader, options: ContextOptions): ContextGraphs {
+  const { nCtx = Math.min(header.params.nCtxTrain, DEFAULT_CTX), nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
+  const shape = { nCtx, nBatch: Math.min(nBatch, nCtx), kvType, nOut };
+  return contextGraphs(engine, header.build, header.params, weightLeafs(header), shape);
+}
+
+function build(
+  engine: Engine,
+  header: ModelHeader,
+  weights: ReadonlyMap<string, Tensor>,
+  shape: ContextShape,
+): ModelPlan {
+  const graphs = contextGraphs(engine, header.build, header.params, weights, shape);
+  const planned = engine.measure(graphList(graphs));
+  const bytes = (tensors: Iterable<Tensor>): number => {
+    let sum = 0;
+    for (const t of tensors) sum += alignUp(t.nBytes, engine.backend.bufferType.alignment);
+    return engine.arena.regionBytes(sum);
+  };
+  const memory = { weights: bytes(weights.values()), kv: bytes(cacheTensors(graphs.cache)), ...planned };
+  const total = memory.weights + memory.kv + memory.records + memory.compute;
+  return { header, weights, shape, graphs, memory: { ...memory, total } };
+}
+
+function checkContext(nCtx: number | undefined, nBatch: number, kvType: Type): void {
+  const count = (name: string, n: number | undefined): void => {
+    if (n === undefined || (Number.isInteger(n) && n >= 1 && n < 2 ** 31)) return;
+    throw new GraphError("bad-param", `model: ${name} is ${n}, expected a count of at least 1`, { actual: n });
+  };
+  count("nCtx", nCtx);
+  count("nBatch", nBatch);
+  if (kvType !== Type.F16 && kvType !== Type.F32) {
+    throw new GraphError("bad-param", "model: kvType, expected Type.F16 or Type.F32", { actual: kvType });
+  }
+}
+

@@ -1,0 +1,9 @@
+// Build products that the bundler inlines: wasm as bytes, the worker's source as text.
+declare module "*.wasm" {
+  const bytes: Uint8Array<ArrayBuffer>;
+  export default bytes;
+}
+declare module "*.txt" {
+  const text: string;
+  export default text;
+}

@@ -1,0 +1,190 @@
+// The CPU backend: buffers are regions of the arena, programs are node records run by the thread pool.
+
+import { Op, Region, Status } from "../../assembly/abi.ts";
+import { DeviceError } from "../errors.ts";
+import type { Program, ProgramNode } from "../graph/program.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import { opDef } from "../ops/index.ts";
+import { nelements } from "../shape.ts";
+import type { Arena } from "./arena.ts";
+import type { Backend, Buffer, BufferType, BufferUse, Executable, Planned } from "./backend.ts";
+import { lowerForCpu } from "./cpu_lower.ts";
+import { Stretch } from "./macrotask.ts";
+import { MAX_BYTES } from "./records.ts";
+import type { ThreadPool } from "./threads.ts";
+
+const REGION: { readonly [K in BufferUse]: Region } = {
+  weights: Region.WEIGHTS,
+  kv: Region.KV,
+  compute: Region.COMPUTE,
+};
+
+/** A region of the arena. */
+export class CpuBuffer implements Buffer {
+  readonly type: BufferType;
+  /** address in linear memory, bytes */
+  readonly address: number;
+  readonly size: number;
+  readonly #arena: Arena;
+  #disposed = false;
+
+  constructor(type: BufferType, arena: Arena, size: number, use: BufferUse) {
+    this.type = type;
+    this.size = size;
+    this.#arena = arena;
+    this.address = arena.alloc(size, REGION[use]);
+  }
+
+  write(offset: number, bytes: Uint8Array): void {
+    this.#arena.u8.set(bytes, this.address + offset);
+  }
+
+  async read(offset: number, nBytes: number): Promise<Uint8Array> {
+    const at = this.address + offset;
+    return this.#arena.u8.slice(at, at + nBytes);
+  }
+
+  async readInto(offset: number, target: Uint8Array): Promise<void> {
+    const at = this.address + offset;
+    target.set(this.#arena.u8.subarray(at, at + target.length));
+  }
+
+  /** The bytes themselves, to read a file into. Ask again after anything that may grow memory. */
+  view(offset: number, nBytes: number): Uint8Array {
+    const at = this.address + offset;
+    return this.#arena.u8.subarray(at, at + nBytes);
+  }
+
+  clear(): void {
+    this.#arena.u8.fill(0, this.address, this.address + this.size);
+  }
+
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#arena.free(this.address);
+  }
+}
+
+// Work handed to the threads at once: a slice should take a few milliseconds, so that the event loop turns in time.
+const SLICE_FLOPS = 50e6;
+
+/** Node ranges of about SLICE_FLOPS each, as record indices: [first, last) pairs. */
+export function slices(program: Program): number[] {
+  const first = program.leafs.length;
+  const cuts = [first];
+  let work = 0;
+  program.nodes.forEach((node, i) => {
+    work += flops(node);
+    if (work < SLICE_FLOPS) return;
+    cuts.push(first + i + 1);
+    work = 0;
+  });
+  const end = first + program.nodes.length;
+  if (cuts[cuts.length - 1] !== end) cuts.push(end);
+  return cuts;
+}
+
+function flops({ tensor, src }: ProgramNode): number {
+  if (tensor.op <= Op.TRANSPOSE) return 0;
+  return opDef(tensor.op)?.flops?.(tensor, src) ?? nelements(tensor.ne);
+}
+
+class CpuExecutable implements Executable {
+  readonly #backend: CpuBackend;
+  readonly #planned: Planned;
+  readonly #cuts: readonly number[];
+  readonly #stretch = new Stretch();
+
+  constructor(backend: CpuBackend, planned: Planned) {
+    this.#backend = backend;
+    this.#planned = planned;
+    this.#cuts = slices(planned.program);
+  }
+
+  run(signal?: AbortSignal): Promise<void> {
+    return this.#backend.exclusive(() => this.#run(signal));
+  }
+
+  async #run(signal?: AbortSignal): Promise<void> {
+    const { pool } = this.#backend;
+    const onAbort = (): void => pool.abort();
+    signal?.throwIfAborted();
+    signal?.addEventListener("abort", onAbort);
+    try {
+      for (let i = 0; i + 1 < this.#cuts.length; i++) {
+        if (this.#stretch.due()) {
+          await this.#stretch.turn();
+          signal?.throwIfAborted();
+        }
+        const ran = pool.run(this.#planned.records, this.#cuts[i]!, this.#cuts[i + 1]!);
+        const status = typeof ran === "number" ? ran : await ran;
+        if (status !== Status.OK) this.#fail(status, pool.failedRecord, signal);
+      }
+    } finally {
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #fail(status: Status, record: number, signal?: AbortSignal): never {
+    if (status === Status.ABORTED) {
+      signal?.throwIfAborted();
+      throw new DeviceError("trap", "run aborted");
+    }
+    const node = record - this.#planned.program.leafs.length;
+    const tensor = this.#planned.program.nodes[node]?.tensor;
+    const what = tensor === undefined ? "" : ` (${Op[tensor.op]!.toLowerCase()}, ${tensor.label()})`;
+    if (status === Status.TIMEOUT) {
+      throw new DeviceError("timeout", `threads: a worker stopped answering at node ${node}${what}`, { node });
+    }
+    throw new DeviceError("trap", `node ${node}${what} trapped: an index or address is out of range`, {
+      node,
+      ...(tensor === undefined ? {} : { op: Op[tensor.op]!.toLowerCase(), tensor: tensor.name }),
+    });
+  }
+
+  dispose(): void {}
+}
+
+/** The CPU as a device. */
+export class CpuBackend implements Backend {
+  readonly name = "cpu";
+  readonly bufferType: BufferType;
+  readonly pool: ThreadPool;
+  #tail: Promise<unknown> = Promise.resolve();
+
+  constructor(arena: Arena, pool: ThreadPool, alignment: number) {
+    this.pool = pool;
+    this.bufferType = {
+      name: "arena",
+      alignment,
+      maxSize: MAX_BYTES,
+      isHost: true,
+      alloc: (nBytes, use) => new CpuBuffer(this.bufferType, arena, nBytes, use),
+    };
+  }
+
+  // Shape rules admit exactly what the kernels take.
+  supportsOp(tensor: Tensor): boolean {
+    return opDef(tensor.op) !== undefined;
+  }
+
+  lower(program: Program): Program {
+    return lowerForCpu(program);
+  }
+
+  compile(planned: Planned): Executable {
+    return new CpuExecutable(this, planned);
+  }
+
+  /** One run at a time: runs share the control block, and graphs may share a compute buffer. */
+  exclusive(run: () => Promise<void>): Promise<void> {
+    const result = this.#tail.then(run, run);
+    this.#tail = result.catch(() => undefined);
+    return result;
+  }
+
+  dispose(): void {
+    this.pool.dispose();
+  }
+}

@@ -1,0 +1,328 @@
+// The engine: one arena, one thread pool, one backend; makes graphs and plans them.
+
+import { CPU_ALIGN, Flag, NODE_BYTES } from "../../assembly/abi.ts";
+import { checkOptions, DeviceError, GraphError } from "../errors.ts";
+import { type ComputeOptions, Graph, type GraphHost, type Plan } from "../graph/graph.ts";
+import { checkProgram, type Program } from "../graph/program.ts";
+import type { Memory, Tensor } from "../graph/tensor.ts";
+import { alignUp } from "../shape.ts";
+import { Arena, type MemoryReport } from "./arena.ts";
+import type { Backend, Buffer, BufferUse, Executable } from "./backend.ts";
+import { CpuBackend, CpuBuffer } from "./cpu.ts";
+import { bindProgram, type GraphPlanView, planProgram, type PlannedProgram, type PlanSettings } from "./plan_program.ts";
+import { recordCount } from "./records.ts";
+import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
+import { compileCore, type Core, createMemory, type Exports, instantiate, type WasmOption } from "./wasm.ts";
+
+/** Receives notices; silent by default. */
+export interface Logger {
+  debug?(message: string): void;
+  info?(message: string): void;
+  warn?(message: string): void;
+  error?(message: string): void;
+}
+
+/** Options of {@link createEngine}. */
+export interface EngineOptions {
+  /** threads, 1 to 64; default: what the host reports, at most 8, and 1 where memory cannot be shared */
+  readonly nThreads?: number | undefined;
+  /** where graphs run; "auto" takes the CPU until another device is faster */
+  readonly device?: "auto" | "cpu" | undefined;
+  /** a build of the core by name, or one given core file */
+  readonly wasm?: WasmOption | undefined;
+  /** worker script for pages whose policy forbids blob workers */
+  readonly workerUrl?: string | URL | undefined;
+  /** largest memory, bytes; default 4 GiB or what the host grants */
+  readonly maxMemory?: number | undefined;
+  readonly logger?: Logger | undefined;
+}
+
+const OPTIONS = ["nThreads", "device", "wasm", "workerUrl", "maxMemory", "logger"];
+const PAGE = 65536;
+/** Memory at start: room for the records of a common model, so that loading grows it once, to the known total. */
+const START_PAGES = 32;
+
+/**
+ * Starts an engine: compiles the core, takes memory, starts the threads.
+ *
+ * @throws {TypeError} for an unknown option
+ * @throws {DeviceError} no-simd, bad-wasm, out-of-memory, unsupported
+ */
+export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
+  checkOptions("createEngine", options, OPTIONS);
+  const { nThreads, device = "auto", logger, maxMemory = 65536 * PAGE } = options;
+  if (device !== "auto" && device !== "cpu") {
+    throw new DeviceError("unsupported", `createEngine: device "${String(device)}", expected "auto" or "cpu"`);
+  }
+  if (nThreads !== undefined && !(Number.isInteger(nThreads) && nThreads >= 1 && nThreads <= 64)) {
+    throw new GraphError("bad-param", `createEngine: nThreads is ${nThreads}, expected 1 to 64`, { actual: nThreads });
+  }
+  const wanted = nThreads ?? defaultThreads(reportedCores());
+  const shared = wanted > 1 && canShare();
+  if (wanted > 1 && !shared) {
+    logger?.warn?.("memory cannot be shared here (a page must be cross-origin isolated): one thread");
+  }
+  const core = await compileCore(options.wasm, shared);
+  const { memory, maxPages } = createMemory(START_PAGES, shared, Math.min(65536, Math.floor(maxMemory / PAGE)));
+  const exports = instantiate(core.module, memory);
+  const arena = new Arena(memory, maxPages * PAGE, exports);
+  const pool = await startPool(
+    { module: core.module, memory, core: exports, nThreads: shared ? wanted : 1, workerUrl: options.workerUrl },
+    logger,
+  );
+  return new Engine(core, exports, arena, new CpuBackend(arena, pool, CPU_ALIGN));
+}
+
+async function startPool(options: PoolOptions, logger: Logger | undefined): Promise<ThreadPool> {
+  try {
+    return await ThreadPool.start(options);
+  } catch (error) {
+    if (!(error instanceof DeviceError && error.code === "worker-blocked")) throw error;
+    logger?.warn?.(`${error.message}: one thread`);
+    return ThreadPool.single(options);
+  }
+}
+
+// What a planned graph holds.
+interface State {
+  readonly planned: PlannedProgram;
+  readonly executable: Executable;
+  readonly shared: SharedBuffer;
+}
+
+// Memory of the leafs that a graph made with weight().
+interface Weights {
+  readonly buffer: Buffer;
+  readonly tensors: readonly Tensor[];
+}
+
+// The compute buffer of graphs planned together, and those that still use it.
+interface SharedBuffer {
+  readonly buffer: Buffer;
+  users: number;
+}
+
+/** An engine. Several may live side by side; each has a memory of its own. */
+export class Engine implements GraphHost {
+  readonly backend: Backend;
+  readonly arena: Arena;
+  readonly core: Exports;
+  /** which build of the core runs */
+  readonly build: Core["build"];
+  readonly #graphs = new Map<Graph, State>();
+  readonly #weights = new Map<Graph, Weights>();
+  readonly #onDispose: (() => void)[] = [];
+  #disposed = false;
+
+  constructor(core: Core, exports: Exports, arena: Arena, backend: Backend) {
+    this.build = core.build;
+    this.core = exports;
+    this.arena = arena;
+    this.backend = backend;
+  }
+
+  /** Threads that compute. */
+  get nThreads(): number {
+    return this.backend instanceof CpuBackend ? this.backend.pool.nThreads : 1;
+  }
+
+  /** An empty graph. */
+  graph(): Graph {
+    this.#alive();
+    return new Graph(this);
+  }
+
+  /** Bytes of linear memory by use, exact; the parts add up to `total`, the size of the memory. */
+  memory(): MemoryReport {
+    this.#alive();
+    return this.arena.report();
+  }
+
+  /**
+   * Gives leafs memory of their own, in one buffer. Loaders fill weights through it; caches live in it.
+   *
+   * @returns the buffer; the caller disposes it
+   * @throws {DeviceError} out-of-memory, buffer-too-large
+   */
+  allocate(tensors: readonly Tensor[], use: BufferUse): Buffer {
+    this.#alive();
+    const { alignment } = this.backend.bufferType;
+    let size = 0;
+    const { maxSize } = this.backend.bufferType;
+    const offsets = tensors.map((t) => {
+      if (t.nBytes > maxSize) {
+        throw new GraphError("too-large", `${t.label()}: ${t.nBytes} bytes; ${this.backend.name} takes ${maxSize}`, {
+          tensor: t.name,
+          expected: maxSize,
+          actual: t.nBytes,
+        });
+      }
+      const at = size;
+      size = alignUp(size + t.nBytes, alignment);
+      return at;
+    });
+    const buffer = this.#alloc(size, use);
+    tensors.forEach((t, i) => {
+      t.flags |= Flag.EXTERNAL;
+      t.place({ memory: buffer, offset: offsets[i]! });
+    });
+    return buffer;
+  }
+
+  /** Plans one graph; see {@link Graph.plan}. */
+  plan(graphs: readonly Graph[]): readonly Plan[] {
+    return this.reserve(graphs);
+  }
+
+  /**
+   * Plans several graphs over one compute buffer, as large as the largest of them needs. They run one at a time: a run
+   * of one overwrites inputs and results of the others.
+   */
+  reserve(graphs: readonly Graph[]): readonly Plan[] {
+    this.#alive();
+    for (const g of graphs) this.#unplan(g);
+    const planned: PlannedProgram[] = [];
+    try {
+      for (const g of graphs) planned.push(this.#prepare(g));
+      const nBytes = Math.max(0, ...planned.map((p) => p.nBytes));
+      const shared = { buffer: this.#alloc(nBytes, "compute"), users: graphs.length };
+      graphs.forEach((g, i) => {
+        const p = planned[i]!;
+        bindProgram(this.arena, this.core, p, shared.buffer, startOf(shared.buffer));
+        this.#graphs.set(g, { planned: p, executable: this.backend.compile(p, shared.buffer), shared });
+      });
+      return planned.map((p) => p.plan);
+    } catch (error) {
+      for (const p of planned) this.arena.free(p.records);
+      throw error;
+    }
+  }
+
+  /** The plan of a graph that is not kept: to look at, with a budget and a seed of your own. */
+  planOnly(graph: Graph, options: { readonly budget?: number | undefined; readonly seed?: number | undefined } = {}): GraphPlanView {
+    this.#alive();
+    const { plan, records } = planProgram(this.arena, this.core, this.#lower(graph), { ...this.#settings(), ...options });
+    this.arena.free(records);
+    return plan;
+  }
+
+  /** Bytes that {@link reserve} would take for these graphs; nothing is kept. */
+  measure(graphs: readonly Graph[]): { readonly records: number; readonly compute: number } {
+    this.#alive();
+    let records = 0;
+    let compute = 0;
+    for (const g of graphs) {
+      const planned = planProgram(this.arena, this.core, this.#lower(g), this.#settings());
+      this.arena.free(planned.records);
+      records += this.arena.regionBytes(recordCount(planned.program) * NODE_BYTES);
+      compute = Math.max(compute, planned.nBytes);
+    }
+    return { records, compute: this.arena.regionBytes(compute) };
+  }
+
+  /** Runs a planned graph once; see {@link Graph.compute}. */
+  async compute(graph: Graph, options: ComputeOptions): Promise<void> {
+    this.#alive();
+    const state = this.#graphs.get(graph);
+    if (state === undefined) throw new GraphError("not-planned", "graph: plan() it before compute()");
+    await state.executable.run(options.signal);
+  }
+
+  /** Gives back the memory of a graph's plan and of the weights it made. */
+  release(graph: Graph): void {
+    this.#unplan(graph);
+    const weights = this.#weights.get(graph);
+    if (weights === undefined) return;
+    this.#weights.delete(graph);
+    for (const t of weights.tensors) t.place(undefined);
+    weights.buffer.dispose();
+  }
+
+  #unplan(graph: Graph): void {
+    const state = this.#graphs.get(graph);
+    if (state === undefined) return;
+    this.#graphs.delete(graph);
+    state.executable.dispose();
+    state.planned.unplace();
+    this.arena.free(state.planned.records);
+    if (--state.shared.users === 0) state.shared.buffer.dispose();
+  }
+
+  /** Runs `f` when the engine is disposed. */
+  onDispose(f: () => void): void {
+    this.#onDispose.push(f);
+  }
+
+  /** Ends the threads and lets go of the memory. May be called twice; later use throws. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    for (const f of this.#onDispose) f();
+    this.backend.dispose();
+    this.#graphs.clear();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  // Weights made by g.weight() get their buffer on the first plan and keep it.
+  #prepare(graph: Graph): PlannedProgram {
+    const program = this.#lower(graph);
+    const fresh = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0 && t.placement === undefined);
+    if (fresh.length > 0) this.#addWeights(graph, fresh);
+    return planProgram(this.arena, this.core, program, this.#settings());
+  }
+
+  #settings(): PlanSettings {
+    return { type: this.backend.bufferType, nThreads: this.nThreads, addressOf };
+  }
+
+  #lower(graph: Graph): Program {
+    const program = this.backend.lower(graph.program());
+    checkProgram(program);
+    for (const { tensor, src } of program.nodes) {
+      if (this.backend.supportsOp(tensor, src)) continue;
+      throw new GraphError("unsupported-op", `${tensor.label()}: no kernel on ${this.backend.name} for these types`, {
+        op: tensor.name,
+      });
+    }
+    return program;
+  }
+
+  #addWeights(graph: Graph, tensors: readonly Tensor[]): void {
+    const old = this.#weights.get(graph);
+    if (old !== undefined) {
+      throw new GraphError("bad-plan", "graph: weights added after the first plan; make them before it", {
+        actual: tensors.map((t) => t.name),
+      });
+    }
+    this.#weights.set(graph, { buffer: this.allocate(tensors, "weights"), tensors });
+  }
+
+  #alloc(size: number, use: BufferUse): Buffer {
+    const type = this.backend.bufferType;
+    if (size > type.maxSize) {
+      throw new DeviceError("buffer-too-large", `${type.name}: a buffer of ${size} bytes; the largest is ${type.maxSize}`, {
+        expected: type.maxSize,
+        actual: size,
+      });
+    }
+    return type.alloc(size, use);
+  }
+
+  #alive(): void {
+    if (this.#disposed) throw new GraphError("disposed", "engine: disposed");
+  }
+}
+
+// Address in linear memory; undefined for memory of another device.
+function startOf(memory: Memory): number | undefined {
+  return memory instanceof CpuBuffer ? memory.address : undefined;
+}
+
+function addressOf(t: Tensor): number | undefined {
+  const at = t.placement;
+  const start = at === undefined ? undefined : startOf(at.memory);
+  return start === undefined ? undefined : start + at!.offset;
+}

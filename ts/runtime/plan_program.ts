@@ -1,0 +1,158 @@
+// Plans a program: records into the arena, the planner over them, offsets back to the tensors.
+
+import { NODE_BYTES, NODE_OFFS, NODE_PARENT, Op, Region } from "../../assembly/abi.ts";
+import type { Plan } from "../graph/graph.ts";
+import type { Program } from "../graph/program.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import type { Arena } from "./arena.ts";
+import type { Buffer, BufferType, Planned } from "./backend.ts";
+import { planToSVG } from "./plan_svg.ts";
+import { type GraphPlan, planGraph } from "./planner.ts";
+import { recordCount, writeRecords } from "./records.ts";
+import { planReport, type PlanReport, type ReportSource, reportToText } from "./report.ts";
+import type { Exports } from "./wasm.ts";
+
+/** What a program is planned with. */
+export interface PlanSettings {
+  readonly type: BufferType;
+  readonly nThreads: number;
+  /** address in linear memory of a tensor that already has memory there */
+  readonly addressOf: (t: Tensor) => number | undefined;
+  /** most work, in buffers looked at */
+  readonly budget?: number | undefined;
+  readonly seed?: number | undefined;
+}
+
+/** A planned program and what the user sees of it. */
+export interface PlannedProgram extends Planned {
+  readonly plan: GraphPlanView;
+  /** takes the places of all planned tensors away */
+  unplace(): void;
+}
+
+/**
+ * Plans memory for a lowered program. Its records stay in the arena; the caller frees them.
+ *
+ * @throws {GraphError} bad-plan, too-large
+ * @throws {DeviceError} out-of-memory
+ */
+export function planProgram(arena: Arena, core: Exports, program: Program, settings: PlanSettings): PlannedProgram {
+  const records = arena.alloc(recordCount(program) * NODE_BYTES, Region.RECORDS);
+  try {
+    writeRecords(arena, records, program, settings.nThreads, settings.addressOf);
+    const { type, budget, seed } = settings;
+    const range = { records, nLeafs: program.leafs.length, nNodes: program.nodes.length, alignment: type.alignment, budget, seed };
+    const result = planGraph({ memory: arena.memory, exports: core }, range);
+    return {
+      program,
+      records,
+      nBytes: result.peak,
+      plan: new GraphPlanView(program, result, parents(arena, records, program)),
+      unplace: () => forPlaced(arena, records, program, (t) => t.place(undefined)),
+    };
+  } catch (error) {
+    arena.free(records);
+    throw error;
+  }
+}
+
+/** Sets the places of all planned tensors in `buffer`, and the addresses in the records when it lies in the arena. */
+export function bindProgram(
+  arena: Arena,
+  core: Exports,
+  planned: PlannedProgram,
+  buffer: Buffer,
+  address: number | undefined,
+): void {
+  const { program, records } = planned;
+  forPlaced(arena, records, program, (t, offset) => t.place({ memory: buffer, offset }));
+  if (address !== undefined) core.bindRecords(records, recordCount(program), 0, address);
+}
+
+function tensorsOf(program: Program): Tensor[] {
+  return [...program.leafs, ...program.nodes.map((node) => node.tensor)];
+}
+
+function forPlaced(arena: Arena, records: number, program: Program, use: (t: Tensor, offset: number) => void): void {
+  const { f64 } = arena;
+  tensorsOf(program).forEach((t, i) => {
+    const offset = f64[(records + i * NODE_BYTES + NODE_OFFS) / 8]!;
+    if (offset >= 0) use(t, offset);
+  });
+}
+
+// Per record, the record whose memory it took over in place; -1 = none.
+function parents(arena: Arena, records: number, program: Program): Int32Array {
+  return Int32Array.from({ length: recordCount(program) }, (_, i) => arena.i32[(records + i * NODE_BYTES + NODE_PARENT) / 4]!);
+}
+
+/** The plan of one graph. */
+export class GraphPlanView implements Plan {
+  readonly #program: Program;
+  readonly #result: GraphPlan;
+  readonly #parents: Int32Array;
+
+  constructor(program: Program, result: GraphPlan, taken: Int32Array) {
+    this.#program = program;
+    this.#result = result;
+    this.#parents = taken;
+  }
+
+  get nBytes(): number {
+    return this.#result.peak;
+  }
+
+  get lowerBound(): number {
+    return this.#result.lowerBound;
+  }
+
+  /** Peak, largest consumers, who re-uses whom. */
+  report(): PlanReport {
+    return planReport(this.source());
+  }
+
+  toText(): string {
+    return reportToText(this.report());
+  }
+
+  /** Report and lifetimes as plain data. */
+  toJSON(): object {
+    return { ...this.report(), entries: this.source().entries };
+  }
+
+  toSVG(): string {
+    return planToSVG(this.source());
+  }
+
+  /** What reports are made from. */
+  source(title = "plan"): ReportSource {
+    const tensors = tensorsOf(this.#program);
+    const names = tensors.map((t, i) => (t.name === "" ? `${Op[t.op]!.toLowerCase()} ${i}` : t.name));
+    const takers = this.#takers(names);
+    const { peak, lowerBound, sum, optimal, ms } = this.#result;
+    const entries = this.#result.entries.map((e) => ({
+      name: e.scratch ? `${names[e.record]!} (scratch)` : names[e.record]!,
+      lower: e.lower,
+      upper: e.upper,
+      size: e.size,
+      offset: e.offset,
+      scratch: e.scratch,
+      inPlace: e.scratch ? [] : (takers.get(e.record) ?? []),
+    }));
+    const nLeafs = this.#program.leafs.length;
+    return { title, peak, lowerBound, sum, optimal, ms, entries, stepName: (step) => names[nLeafs + step] ?? `${step}` };
+  }
+
+  // Names of the results that took over the memory of a record, in order.
+  #takers(names: readonly string[]): Map<number, string[]> {
+    const first = new Map<number, number>();
+    const takers = new Map<number, string[]>();
+    this.#parents.forEach((parent, i) => {
+      if (parent < 0) return;
+      const root = first.get(parent) ?? parent;
+      first.set(i, root);
+      takers.set(root, [...(takers.get(root) ?? []), names[i]!]);
+    });
+    return takers;
+  }
+}

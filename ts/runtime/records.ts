@@ -1,0 +1,96 @@
+// Writes a program as node records into linear memory, in the layout of assembly/abi.ts.
+
+import {
+  Flag,
+  NODE_BUFFER,
+  NODE_BYTES,
+  NODE_DATA,
+  NODE_FLAGS,
+  NODE_NB,
+  NODE_NE,
+  NODE_OFFS,
+  NODE_PARAMS,
+  NODE_PARENT,
+  NODE_SCRATCH,
+  NODE_SCRATCH_OFFS,
+  NODE_SIZE,
+  NODE_SRC,
+  NODE_TYPE,
+  NODE_VIEW_OFFS,
+  NODE_VIEW_SRC,
+  type Op,
+} from "../../assembly/abi.ts";
+import { GraphError } from "../errors.ts";
+import type { Program } from "../graph/program.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import { opDef } from "../ops/index.ts";
+import { nbytes } from "../shape.ts";
+import type { Arena } from "./arena.ts";
+
+/** Largest tensor whose every byte a 32-bit address reaches. */
+export const MAX_BYTES: number = 2 ** 32 - 65536;
+
+/** Number of records of a program. */
+export function recordCount(program: Program): number {
+  return program.leafs.length + program.nodes.length;
+}
+
+/**
+ * Writes leafs, then nodes. `at` is the address of the first record. Sources and views become record addresses; data
+ * addresses are left to the planner's bind, except for tensors that `addressOf` knows.
+ *
+ * @throws {GraphError} too-large for a tensor that 32-bit addresses cannot hold, by name
+ */
+export function writeRecords(
+  arena: Arena,
+  at: number,
+  program: Program,
+  nThreads: number,
+  addressOf: (t: Tensor) => number | undefined,
+): void {
+  const address = new Map<Tensor, number>();
+  const list = [...program.leafs.map((tensor) => ({ tensor, src: [] })), ...program.nodes];
+  list.forEach(({ tensor }, i) => address.set(tensor, at + i * NODE_BYTES));
+  arena.u8.fill(0, at, at + list.length * NODE_BYTES);
+  for (const { tensor, src } of list) writeRecord(arena, address, tensor, src, nThreads, addressOf(tensor));
+}
+
+function writeRecord(
+  arena: Arena,
+  address: ReadonlyMap<Tensor, number>,
+  t: Tensor,
+  src: readonly (Tensor | undefined)[],
+  nThreads: number,
+  data: number | undefined,
+): void {
+  const { i32, u32, f64 } = arena;
+  const base = address.get(t)!;
+  const cell = (offset: number): number => (base + offset) / 4;
+  const size = nbytes(t.type, t.ne, t.nb);
+  if (size > MAX_BYTES || t.nb.some((n) => n > MAX_BYTES)) {
+    throw new GraphError("too-large", `${t.label()}: ${size} bytes; the CPU can address ${MAX_BYTES}`, {
+      tensor: t.name,
+      expected: MAX_BYTES,
+      actual: size,
+    });
+  }
+  const def = t.isLeaf ? undefined : opDef(t.op);
+  i32[base / 4] = t.op satisfies Op;
+  i32[cell(NODE_TYPE)] = t.type;
+  i32[cell(NODE_FLAGS)] =
+    (t.flags & (Flag.INPUT | Flag.OUTPUT | Flag.EXTERNAL)) |
+    (def?.inplace === true ? Flag.INPLACE : 0);
+  i32[cell(NODE_BUFFER)] = 0;
+  t.ne.forEach((n, i) => (i32[cell(NODE_NE) + i] = n));
+  t.nb.forEach((n, i) => (u32[cell(NODE_NB) + i] = n));
+  src.forEach((s, i) => (u32[cell(NODE_SRC) + i] = s === undefined ? 0 : address.get(s)!));
+  u32[cell(NODE_VIEW_SRC)] = t.viewSrc === undefined ? 0 : address.get(t.viewSrc)!;
+  u32[cell(NODE_DATA)] = data ?? 0;
+  f64[(base + NODE_VIEW_OFFS) / 8] = t.viewOffs;
+  f64[(base + NODE_SIZE) / 8] = size;
+  f64[(base + NODE_OFFS) / 8] = -1;
+  f64[(base + NODE_SCRATCH) / 8] = def?.scratch?.(t, src, nThreads) ?? 0;
+  f64[(base + NODE_SCRATCH_OFFS) / 8] = -1;
+  i32[cell(NODE_PARENT)] = -1;
+  t.params.forEach((p, i) => (i32[cell(NODE_PARAMS) + i] = p));
+}

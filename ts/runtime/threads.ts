@@ -1,0 +1,208 @@
+// The thread pool: starts workers with a handshake, hands out runs, ends them.
+//
+//   no shared memory, or one thread:  runs happen here
+//   this thread may block:            this is thread 0; workers 1.. sleep in wasm between runs
+//   a page's main thread:             a leader worker is thread 0; this thread awaits its message
+
+import { CTRL_ABORT, CTRL_ERROR_NODE, CTRL_SPIN, MAX_THREADS, Status } from "../../assembly/abi.ts";
+import workerSource from "../../build/worker.txt";
+import { builtinModule } from "../builtin.ts";
+import { DeviceError } from "../errors.ts";
+import type { Exports } from "./wasm.ts";
+import { runGuarded, type WorkerInit, type WorkerRun } from "./worker.ts";
+
+/** Time a worker has to answer the first message, ms. */
+const HANDSHAKE_MS = 10_000;
+/** Threads taken by default at most: beyond, barriers cost more than they bring on small models. */
+const DEFAULT_MAX = 8;
+/** Looks at a barrier cell before sleeping: some 20 us, longer than the nodes of a decode step take to meet. */
+const SPIN = 4000;
+
+/** A worker of either kind of host. */
+interface Thread {
+  post(message: WorkerInit | WorkerRun): void;
+  /** next message; rejects when the worker fails */
+  next(timeoutMs?: number): Promise<unknown>;
+  terminate(): void;
+}
+
+/** What the pool is made of. */
+export interface PoolOptions {
+  readonly module: WebAssembly.Module;
+  readonly memory: WebAssembly.Memory;
+  readonly core: Exports;
+  readonly nThreads: number;
+  readonly workerUrl?: string | URL | undefined;
+}
+
+/** Sane thread count from what the host reports: at least 1, at most 8; a missing or absurd report counts as 1. */
+export function defaultThreads(reported: number | undefined): number {
+  if (reported === undefined || !Number.isFinite(reported) || reported < 1) return 1;
+  return Math.min(Math.floor(reported), DEFAULT_MAX);
+}
+
+/** Cores the host reports; undefined when it does not say. */
+export function reportedCores(): number | undefined {
+  const os = builtinModule<{ availableParallelism?(): number }>("node:os");
+  return os?.availableParallelism?.() ?? globalThis.navigator?.hardwareConcurrency;
+}
+
+/** True when memory can be shared between threads here: a page must be cross-origin isolated for it. */
+export function canShare(): boolean {
+  return (
+    typeof SharedArrayBuffer === "function" &&
+    (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated !== false
+  );
+}
+
+function canBlock(): boolean {
+  try {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Threads that run node ranges together. */
+export class ThreadPool {
+  readonly nThreads: number;
+  readonly #core: Exports;
+  readonly #cells: Int32Array;
+  readonly #workers: readonly Thread[];
+  readonly #leader: Thread | undefined;
+
+  private constructor(options: PoolOptions, workers: readonly Thread[], leader: Thread | undefined) {
+    this.nThreads = options.nThreads;
+    this.#core = options.core;
+    this.#cells = new Int32Array(options.memory.buffer, 0, 4096 / 4);
+    this.#workers = workers;
+    this.#leader = leader;
+  }
+
+  /** A pool without workers. */
+  static single(options: Omit<PoolOptions, "nThreads">): ThreadPool {
+    return new ThreadPool({ ...options, nThreads: 1 }, [], undefined);
+  }
+
+  /**
+   * Starts `nThreads - 1` workers (as many as threads on a page's main thread) and waits for all of them.
+   *
+   * @throws {DeviceError} worker-blocked when a worker does not answer; none is left running then
+   */
+  static async start(options: PoolOptions): Promise<ThreadPool> {
+    const { module, memory, nThreads } = options;
+    if (nThreads <= 1) return ThreadPool.single(options);
+    const blocking = canBlock();
+    new Int32Array(memory.buffer)[CTRL_SPIN / 4] = nThreads <= (reportedCores() ?? 1) ? SPIN : 0;
+    const threads: Thread[] = [];
+    try {
+      for (let ith = blocking ? 1 : 0; ith < Math.min(nThreads, MAX_THREADS); ith++) {
+        const thread = spawn(options.workerUrl);
+        threads.push(thread);
+        thread.post({ module, memory, ith, leader: ith === 0 });
+      }
+      await Promise.all(threads.map((t) => t.next(HANDSHAKE_MS)));
+    } catch (cause) {
+      for (const t of threads) t.terminate();
+      throw new DeviceError(
+        "worker-blocked",
+        "threads: a worker did not start; a page's policy must allow it (worker-src blob:, or pass workerUrl)",
+        { cause },
+      );
+    }
+    return new ThreadPool(options, threads, blocking ? undefined : threads[0]);
+  }
+
+  /** Runs nodes [first, last). Resolves at once where this thread computes itself. */
+  run(records: number, first: number, last: number): Status | Promise<Status> {
+    this.#cells[CTRL_ABORT / 4] = 0;
+    if (this.#leader === undefined) return runGuarded(this.#core, records, first, last, this.nThreads);
+    this.#leader.post({ records, first, last, nth: this.nThreads });
+    return this.#leader.next() as Promise<Status>;
+  }
+
+  /** Ends a run after its current node. Only a run on other threads can be reached. */
+  abort(): void {
+    Atomics.store(this.#cells, CTRL_ABORT / 4, 1);
+  }
+
+  /** Index of the record that the failed run stopped at. */
+  get failedRecord(): number {
+    return this.#cells[CTRL_ERROR_NODE / 4]!;
+  }
+
+  /** Ends all workers. */
+  dispose(): void {
+    if (this.#workers.length === 0) return;
+    this.#core.leave();
+    for (const w of this.#workers) w.terminate();
+  }
+}
+
+interface NodeWorker {
+  postMessage(message: unknown): void;
+  on(event: string, listener: (value: unknown) => void): void;
+  off(event: string, listener: (value: unknown) => void): void;
+  ref(): void;
+  unref(): void;
+  terminate(): Promise<number>;
+}
+
+interface WorkerThreads {
+  readonly Worker: new (source: string | URL, options: { eval: boolean }) => NodeWorker;
+}
+
+function spawn(url: string | URL | undefined): Thread {
+  const node = builtinModule<WorkerThreads>("node:worker_threads");
+  if (node === undefined || typeof document !== "undefined") return webThread(url);
+  return nodeThread(new node.Worker(url ?? workerSource, { eval: url === undefined }));
+}
+
+// Held by the process only while an answer is awaited, so that a program ends by itself.
+function nodeThread(worker: NodeWorker): Thread {
+  worker.unref();
+  return {
+    post: (message) => worker.postMessage(message),
+    next: (timeoutMs) =>
+      new Promise((resolve, reject) => {
+        const timer = timeoutMs === undefined ? undefined : setTimeout(() => settle(reject)(new Error("no answer")), timeoutMs);
+        const settle = (f: (value: unknown) => void) => (value: unknown) => {
+          clearTimeout(timer);
+          worker.off("message", onMessage);
+          worker.off("error", onError);
+          worker.unref();
+          f(value);
+        };
+        const onMessage = settle(resolve);
+        const onError = settle(reject);
+        worker.on("message", onMessage);
+        worker.on("error", onError);
+        worker.ref();
+      }),
+    terminate: () => void worker.terminate(),
+  };
+}
+
+function webThread(url: string | URL | undefined): Thread {
+  const blob = url === undefined ? URL.createObjectURL(new Blob([workerSource], { type: "text/javascript" })) : undefined;
+  const worker = new Worker(url ?? blob!, { type: "module" });
+  return {
+    post: (message) => worker.postMessage(message),
+    next: (timeoutMs) =>
+      new Promise((resolve, reject) => {
+        const timer = timeoutMs === undefined ? undefined : setTimeout(() => reject(new Error("no answer")), timeoutMs);
+        worker.onmessage = (e) => {
+          clearTimeout(timer);
+          if (blob !== undefined) URL.revokeObjectURL(blob);
+          resolve(e.data);
+        };
+        // A worker that a content security policy blocks only raises this event, with an empty message.
+        worker.onerror = (e) => {
+          clearTimeout(timer);
+          reject(new Error(e.message || "the worker was blocked"));
+        };
+      }),
+    terminate: () => worker.terminate(),
+  };
+}

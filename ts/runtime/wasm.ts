@@ -1,0 +1,151 @@
+// The wasm module: which build, from where, and whether its memory is shared.
+
+import { NODE_BYTES } from "../../assembly/abi.ts";
+import relaxedBytes from "../../build/relaxed.wasm";
+import type { __AdaptedExports } from "../../build/simd.d.ts";
+import simdBytes from "../../build/simd.wasm";
+import { DeviceError } from "../errors.ts";
+
+/** Exports of the core module, as the AssemblyScript compiler describes them. */
+export type Exports = Omit<typeof __AdaptedExports, "memory">;
+
+/** Where the core module comes from: a build by name, or the bytes of one given file. */
+export type WasmOption = "simd" | "relaxed" | URL | Response | BufferSource | WebAssembly.Module;
+
+/** A compiled core module. */
+export interface Core {
+  readonly module: WebAssembly.Module;
+  /** which build was taken; "custom" when the user gave the file */
+  readonly build: "simd" | "relaxed" | "custom";
+}
+
+/**
+ * Compiles the core module.
+ *
+ * Without an option: the relaxed build where the engine validates it and it passes a known-answer test, else the
+ * baseline SIMD build. One file serves plain and shared memory: the memory import's flag is set here.
+ *
+ * @throws {DeviceError} no-simd, bad-wasm
+ */
+export async function compileCore(option: WasmOption | undefined, shared: boolean): Promise<Core> {
+  if (typeof option === "string") {
+    const build = option as "simd" | "relaxed"; // the DOM's Module type is empty, so narrowing loses the names
+    return { module: await compile(build === "simd" ? simdBytes : relaxedBytes, shared, build), build };
+  }
+  if (option !== undefined) return { module: await compileGiven(option, shared), build: "custom" };
+  const relaxed = withShared(relaxedBytes, shared);
+  if (WebAssembly.validate(relaxed)) {
+    const module = await WebAssembly.compile(relaxed);
+    if (knownAnswer(module, shared)) return { module, build: "relaxed" };
+  }
+  return { module: await compile(simdBytes, shared, "simd"), build: "simd" };
+}
+
+async function compileGiven(option: Exclude<WasmOption, string>, shared: boolean): Promise<WebAssembly.Module> {
+  if (option instanceof WebAssembly.Module) return option;
+  const response = option instanceof URL ? await fetch(option) : option;
+  if (!(response instanceof Response)) {
+    const bytes = ArrayBuffer.isView(response)
+      ? new Uint8Array(response.buffer, response.byteOffset, response.byteLength)
+      : new Uint8Array(response);
+    return compile(bytes, shared, "the given bytes");
+  }
+  if (!response.ok) {
+    throw new DeviceError("bad-wasm", `wasm: ${response.url}: status ${response.status}`, { actual: response.status });
+  }
+  return compile(new Uint8Array(await response.arrayBuffer()), shared, response.url);
+}
+
+async function compile(bytes: Uint8Array, shared: boolean, from: string): Promise<WebAssembly.Module> {
+  if (bytes[0] !== 0 || bytes[1] !== 0x61) {
+    const start = new TextDecoder().decode(bytes.subarray(0, 16));
+    const what = start.trimStart().startsWith("<") ? "HTML" : JSON.stringify(start);
+    throw new DeviceError("bad-wasm", `wasm: ${from} is not a wasm module but ${what}`, { actual: start });
+  }
+  try {
+    return await WebAssembly.compile(withShared(bytes, shared));
+  } catch (cause) {
+    throw new DeviceError("no-simd", `wasm: this engine cannot compile the core (${from}); it needs wasm SIMD`, { cause });
+  }
+}
+
+/** A copy of the module whose memory import is shared or not. Atomics work on plain memory too; only waiting does not. */
+export function withShared(bytes: Uint8Array, shared: boolean): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(bytes);
+  let at = 8;
+  const leb = (): number => {
+    let value = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = out[at++]!;
+      value |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return value >>> 0;
+    }
+  };
+  const skipName = (): void => {
+    const length = leb();
+    at += length;
+  };
+  while (at < out.length) {
+    const id = out[at++];
+    const end = leb() + at;
+    if (id !== 2) {
+      at = end;
+      continue;
+    }
+    for (let n = leb(); n > 0; n--) {
+      skipName();
+      skipName();
+      const kind = out[at++];
+      if (kind === 2) {
+        // limits: bit 0 = has a maximum, bit 1 = shared
+        out[at] = shared ? 3 : 1;
+        return out;
+      }
+      leb(); // the type of an imported function
+    }
+  }
+  return out;
+}
+
+/** A memory and the pages it may grow to. */
+export interface GrowableMemory {
+  readonly memory: WebAssembly.Memory;
+  readonly maxPages: number;
+}
+
+/** A memory of `pages` 64 KiB pages that may grow as far as this engine allows, at most to `maxPages`. */
+export function createMemory(pages: number, shared: boolean, maxPages = 65536): GrowableMemory {
+  for (let maximum = Math.max(pages, maxPages); ; maximum = Math.ceil(maximum / 2)) {
+    try {
+      return { memory: new WebAssembly.Memory({ initial: pages, maximum, shared }), maxPages: maximum };
+    } catch (cause) {
+      if (maximum > Math.max(pages, 1024)) continue;
+      throw new DeviceError("out-of-memory", `wasm: no memory of ${pages} pages to be had`, { cause });
+    }
+  }
+}
+
+/** An instance of the core over a memory. Checks that both sides agree on the record layout. */
+export function instantiate(module: WebAssembly.Module, memory: WebAssembly.Memory): Exports {
+  const abort = (): never => {
+    throw new Error("abort");
+  };
+  const { exports } = new WebAssembly.Instance(module, { env: { memory, abort } });
+  const core = exports as unknown as Exports;
+  if (core.nodeBytes?.() !== NODE_BYTES) {
+    throw new DeviceError("bad-wasm", "wasm: the core belongs to another version", {
+      expected: NODE_BYTES,
+      actual: core.nodeBytes?.(),
+    });
+  }
+  return core;
+}
+
+// Some engines validate relaxed SIMD and compute its dot wrongly in one of their tiers.
+function knownAnswer(module: WebAssembly.Module, shared: boolean): boolean {
+  try {
+    return instantiate(module, createMemory(4, shared, 4).memory).selfTest() === 1;
+  } catch {
+    return false;
+  }
+}

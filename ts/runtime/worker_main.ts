@@ -1,0 +1,5 @@
+// Entry point of the worker bundle.
+
+import { main } from "./worker.ts";
+
+main();
