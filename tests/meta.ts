@@ -17,9 +17,14 @@ export type Fake =
 
 /** Metadata with these values; undefined leaves a key out. */
 export function metaOf(values: Record<string, Fake>): Metadata {
+  return new Metadata(metaMap(values));
+}
+
+/** The same as a map, to be written to a file. */
+export function metaMap(values: Record<string, Fake>): Map<string, MetaValue> {
   const map = new Map<string, MetaValue>();
   for (const [key, value] of Object.entries(values)) if (value !== undefined) map.set(key, valueOf(value));
-  return new Metadata(map);
+  return map;
 }
 
 function valueOf(value: Exclude<Fake, undefined>): MetaValue {

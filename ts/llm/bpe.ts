@@ -1,6 +1,7 @@
 // Byte-level byte-pair encoding: words by the pre-tokenizer's rules, bytes written as printable characters, pairs joined by rank.
 //
-// Not by @huggingface/tokenizers: it keeps a string and a JSON text per merge rule, some 550 bytes each, and looks pairs up by them.
+// Not by @huggingface/tokenizers: it keeps two strings and a JSON text per merge rule and looks pairs up by them
+// (docs/decisions/0010-tokenizers.md).
 
 import { FormatError } from "../errors.ts";
 import { type Joiner, Merger } from "./merge.ts";

@@ -64,6 +64,8 @@ const HALVES = ((): Float64Array => {
   for (let i = 0, x = 1; i < 1024; i++, x /= 2) table[i] = x;
   return table;
 })();
+/** 1/n */
+const INVERSE = Float64Array.from({ length: 15 }, (_, n) => 1 / n);
 const LN2_HIGH = 0.69314718036912381649;
 const LN2_LOW = 1.90821492927058770002e-10;
 
@@ -76,7 +78,7 @@ export function expNegative(x: number): number {
   const k = Math.floor(-x * Math.LOG2E + 0.5);
   const r = x + k * LN2_HIGH + k * LN2_LOW;
   let sum = 1;
-  for (let n = 14; n > 0; n--) sum = 1 + (r / n) * sum;
+  for (let n = 14; n > 0; n--) sum = 1 + r * INVERSE[n]! * sum;
   return sum * HALVES[k]!;
 }
 

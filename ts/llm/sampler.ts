@@ -175,11 +175,12 @@ export class Sampler {
   #collectAll(logits: Float32Array): number {
     const lowest = this.#max + this.#reach;
     const needSum = this.settings.topP < 1;
+    const negligible = this.#max - 50; // a million of them are 2e-16
     let sum = 0;
     this.#n = 0;
     for (let i = 0; i < this.nVocab; i++) {
       const x = this.#adjusted(logits[i]!, i);
-      if (needSum) sum += expNegative(x - this.#max);
+      if (needSum && x > negligible) sum += expNegative(x - this.#max);
       if (x >= lowest && x > -Infinity) this.#put(this.#n++, x, i);
     }
     return sum;
