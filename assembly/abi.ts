@@ -263,7 +263,7 @@ export const PLAN_LOWER_BOUND = 8;
 export const PLAN_SUM = 16;
 /** largest scratch of a step, bytes */
 export const PLAN_SCRATCH = 24;
-/** 1 = peak equals the lower bound */
+/** 1 = no plan is smaller: the peak is the lower bound, or a complete search found nothing below it */
 export const PLAN_OPTIMAL = 32;
 /** work done, in buffers looked at */
 export const PLAN_WORK = 40;

@@ -8,6 +8,7 @@ import { Type } from "../abi";
 import { PANEL_ROWS, dotRows, kindOf, panelBytes, unpackPanel, zeroPoint } from "../matmul/blocks";
 import { SPLIT, columnBytes, expandColumn, expandGroup, groupBytes, groupColumns } from "../matmul/columns";
 import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
+import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
 import { TILE_BYTES, tile } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
@@ -25,7 +26,7 @@ export function mulMat(n: Node, ith: i32, nth: i32): void {
   const n2 = n.ne3 > 1 ? n.ne2 : n.ne2 > 1 ? liveOf(n, n.ne2) : 1;
   const n3 = n.ne3 > 1 ? liveOf(n, n.ne3) : 1;
   const rows = a.ne1;
-  const panels = n1 >= PANEL_COLUMNS;
+  const panels = n1 >= PANEL_COLUMNS && blockSize(a.type) <= 32;
   const units = panels ? (rows + PANEL_ROWS - 1) / PANEL_ROWS : rows;
   const total = <i64>units * n2 * n3;
   if (n1 <= 0 || total <= 0) return;
@@ -63,12 +64,13 @@ function product(
   const pa = rowAt(a, 0, i2 / (n.ne2 / a.ne2), i3 / (n.ne3 / a.ne3));
   const pb = rowAt(b, 0, i2, i3);
   const pd = rowAt(n, 0, i2, i3);
-  const blocks = blockSize(a.type) > 1;
+  const block = blockSize(a.type);
   for (let c = 0; c < n1; c += COLUMNS) {
     const columns = min(COLUMNS, n1 - c);
     const px = pb + <usize>c * b.nb1;
     const py = pd + <usize>c * n.nb1;
-    if (blocks) {
+    if (block == 256) superRows(n, pa, px, py, columns, first, last, scratch);
+    else if (block == 32) {
       if (panels) blockPanels(n, pa, px, py, columns, first, last, scratch);
       else blockRows(n, pa, px, py, columns, first, last, scratch);
     } else {
@@ -101,6 +103,32 @@ function blockRows(
     for (let c = 0; c < columns; c++) {
       const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
       dotRows(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch + <usize>c * column, py);
+    }
+  }
+}
+
+function superRows(
+  n: Node,
+  pa: usize,
+  pb: usize,
+  pd: usize,
+  columns: i32,
+  first: i32,
+  last: i32,
+  scratch: usize,
+): void {
+  const a = n.src0!;
+  const nb = a.ne0 >> 8;
+  const column = superColumnBytes(a.type, nb);
+  for (let c = 0; c < columns; c++) {
+    expandSuper(a.type, pb + <usize>c * n.src1!.nb1, nb, scratch + <usize>c * column);
+  }
+  const chunk = columns == 1 ? last - first : ROW_CHUNK;
+  for (let r = first; r < last; r += chunk) {
+    const rows = min(chunk, last - r);
+    for (let c = 0; c < columns; c++) {
+      const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
+      dotSuperRows(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch + <usize>c * column, py);
     }
   }
 }

@@ -1,16 +1,30 @@
 // Placement of a list, stage after stage, each only while the result is above what is aimed at.
+//
+//   sections, bound -> skyline with fixed keys -> best fit (lists; records come with one) -> search and restarts
 
 import { improve, KEY_BYTES, quick } from "./keys";
+import { onlineFit, onlineFitBytes } from "./online_fit";
+import { IMPOSSIBLE, search } from "./search";
+import { Search, searchBytes, searchInit } from "./search_state";
 import { findSections, sectionBytes } from "./sections";
-import { search } from "./search";
-import { searchBytes, searchInit } from "./search_state";
 import { skyBytes, skyInit } from "./skyline";
 import { buildTree, treeBytes } from "./tree";
 import { getf, geti, Plan, putf, take } from "./work";
 
+// Above this ratio to the aim restarts of the skyline hardly ever get there, below it they often do.
+const NEAR: f64 = 1.02;
+// Work of the first round per buffer, and the part of a round that the less likely method has.
+const FIRST: f64 = 1000;
+const LESS: f64 = 0.1;
+// Part of the budget that aims directly.
+const DIRECT: f64 = 0.75;
+// Relative step by which a smaller peak is asked for once the aim is out of reach.
+const STEP: f64 = 0.008;
+
 /** Bytes of workspace for a list of `n`. */
 export function placeBytes(n: i32): usize {
-  return sectionBytes(n) + treeBytes(n) + skyBytes(n) + KEY_BYTES + searchBytes(n) + 64;
+  const last = max(onlineFitBytes(n), searchBytes(n));
+  return sectionBytes(n) + treeBytes(n) + skyBytes(n) + KEY_BYTES + last + 64;
 }
 
 /**
@@ -27,21 +41,45 @@ export function placeList(p: Plan, bound: f64, capacity: f64): void {
     return;
   }
   const aim = max(capacity, p.lowerBound);
-  if (before > aim) {
-    buildTree(p);
-    skyInit(p);
-    const keys = take(p, KEY_BYTES);
-    quick(p, keys, aim);
-    if (p.best > aim) struggle(p, keys, aim);
-  }
+  buildTree(p);
+  skyInit(p);
+  const keys = take(p, KEY_BYTES);
+  quick(p, keys, aim);
+  if (p.best > aim && before == Infinity) onlineFit(p);
+  if (p.best > aim) struggle(p, keys, aim);
   if (p.best < before) scatter(p);
 }
 
-// Above the bound after the quick keys: search where it can, restarts elsewhere.
+// Above the aim after the cheap stages: search and restarts in turn, in rounds that double, the less likely one with a
+// smaller part. What neither reaches is then approached step by step.
 function struggle(p: Plan, keys: usize, aim: f64): void {
   const s = searchInit(p);
-  if (s != null) search(p, s, aim, p.budget);
-  if (p.best > aim) improve(p, keys, aim, p.budget);
+  if (s == null) return improve(p, keys, aim, p.budget);
+  const near = p.best <= aim * NEAR;
+  const stop = p.work + (p.budget - p.work) * DIRECT;
+  for (let round = FIRST * f64(p.n); p.work < stop && p.proved <= aim; round *= 2) {
+    improve(p, keys, aim, min(stop, p.work + (near ? round : round * LESS)));
+    if (p.best <= aim) return;
+    if (search(p, s, aim, min(stop, p.work + (near ? round * LESS : round))) == IMPOSSIBLE)
+      raiseBound(p, s, aim);
+    if (p.best <= aim) return;
+  }
+  descend(p, s, aim);
+}
+
+// Asks for a little less again and again; what is impossible raises the proved bound.
+function descend(p: Plan, s: Search, aim: f64): void {
+  while (p.work < p.budget) {
+    const least = max(aim, p.proved);
+    if (p.best <= least) return;
+    const target = max(p.best * (1 - STEP), (p.best + least) / 2);
+    if (search(p, s, target, p.budget) == IMPOSSIBLE) raiseBound(p, s, target);
+  }
+}
+
+// A complete search found nothing: every peak is a sum of sizes, so the next multiple of their unit is the least.
+function raiseBound(p: Plan, s: Search, capacity: f64): void {
+  p.proved = max(p.proved, (Math.floor(capacity / s.unit) + 1) * s.unit);
 }
 
 function scatter(p: Plan): void {

@@ -69,6 +69,7 @@ export function planRecordsGgml(
   livePass(p, l, false);
   p.best = l.fit.max;
   p.lowerBound = l.peak;
+  p.proved = l.peak;
   write(p, l);
   finish(p, l, pResult);
   return PlanStatus.OK;
@@ -100,18 +101,21 @@ function decide(p: Plan, l: Live): void {
   write(p, l);
   if (p.best <= ggmlBound) return;
   const peak = p.best;
+  const proved = p.proved;
   livePass(p, l, false);
   solve(p, l);
   if (p.best < peak) return write(p, l);
   livePass(p, l, true);
   p.best = peak;
   p.lowerBound = l.peak;
+  p.proved = proved;
 }
 
 // Best fit has been done by the pass; better is looked for only above the bound.
 function solve(p: Plan, l: Live): void {
   p.best = l.fit.max;
   p.lowerBound = l.peak;
+  p.proved = l.peak;
   if (p.best > p.lowerBound) placeList(p, l.peak, 0);
 }
 

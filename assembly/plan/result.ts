@@ -22,7 +22,7 @@ export function report(p: Plan, r: usize, sum: f64, scratch: f64, owner: usize):
   store<f64>(r + PLAN_LOWER_BOUND, p.lowerBound);
   store<f64>(r + PLAN_SUM, sum);
   store<f64>(r + PLAN_SCRATCH, scratch);
-  store<f64>(r + PLAN_OPTIMAL, p.best <= p.lowerBound ? 1 : 0);
+  store<f64>(r + PLAN_OPTIMAL, p.best <= max(p.lowerBound, p.proved) ? 1 : 0);
   store<f64>(r + PLAN_WORK, p.work);
   store<f64>(r + PLAN_COUNT, f64(p.nList));
   store<f64>(r + PLAN_LOWER, f64(p.lower));

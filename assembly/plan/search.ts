@@ -295,7 +295,7 @@ export function search(p: Plan, s: Search, capacity: f64, stop: f64): i32 {
     prefer(p, s);
     s.nodesMax = luby(s.run) * p.n * 4;
     s.seen = 0;
-    s.seenMax = i32(min(stop - p.work, 1e9));
+    s.seenMax = i32(min(p.budget - p.work, 1e9));
     const res = attempt(p, s, capacity);
     p.work += f64(s.seen + p.n);
     if (res == OPEN) continue;

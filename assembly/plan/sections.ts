@@ -11,7 +11,7 @@ const DIGITS = 1 << DIGIT;
 
 /** Bytes of the per-buffer and per-section arrays for `n` buffers, sorting space included. */
 export function sectionBytes(n: i32): usize {
-  return <usize>n * 96 + <usize>(DIGITS + 1) * 4 + 160;
+  return <usize>n * 84 + sortBytes(n) + 128;
 }
 
 /**
@@ -20,18 +20,29 @@ export function sectionBytes(n: i32): usize {
  */
 export function findSections(p: Plan, bound: f64): void {
   pack(p);
-  const n = p.n;
   const mark = p.top;
-  const counts = take(p, (DIGITS + 1) * 4);
-  const s0 = take(p, (<usize>n) << 2);
-  const s1 = take(p, (<usize>n) << 2);
-  const s2 = take(p, (<usize>n) << 2);
-  const byLower = sortIds(p, p.lower, s0, s1, counts);
-  const spare = byLower == s0 ? s1 : s0;
-  sweep(p, byLower, sortIds(p, p.upper, spare, s2, counts));
+  sortEvents(p);
+  sweep(p);
   p.top = mark;
   p.lowerBound = min(p.lowerBound, bound);
+  p.proved = p.lowerBound;
   meetLoads(p);
+}
+
+/** Bytes that sortEvents takes. */
+export function sortBytes(n: i32): usize {
+  return <usize>n * 12 + <usize>(DIGITS + 1) * 4 + 32;
+}
+
+/** Sorts the buffers by birth and by death into memory from the workspace's top. */
+export function sortEvents(p: Plan): void {
+  const bytes = (<usize>p.n) << 2;
+  const counts = take(p, (DIGITS + 1) * 4);
+  const s0 = take(p, bytes);
+  const s1 = take(p, bytes);
+  const s2 = take(p, bytes);
+  p.byLower = sortIds(p, p.lower, s0, s1, counts);
+  p.byUpper = sortIds(p, p.upper, p.byLower == s0 ? s1 : s0, s2, counts);
 }
 
 function pack(p: Plan): void {
@@ -90,8 +101,10 @@ function sortIds(p: Plan, by: usize, a: usize, b: usize, counts: usize): usize {
   return a;
 }
 
-function sweep(p: Plan, byLower: usize, byUpper: usize): void {
+function sweep(p: Plan): void {
   const n = p.n;
+  const byLower = p.byLower;
+  const byUpper = p.byUpper;
   let i = 0;
   let m = 0;
   let alive: f64 = 0;

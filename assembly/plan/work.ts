@@ -22,6 +22,8 @@ export class Plan {
   budget: f64;
   /** most bytes alive at once: no plan can be smaller */
   lowerBound: f64;
+  /** the same or more, by a search that found nothing below */
+  proved: f64;
   /** peak of the best plan so far; its offsets are bestOff */
   best: f64;
 
@@ -41,6 +43,10 @@ export class Plan {
   bestOff: usize; // f64
   key: usize; // f64, preference: larger is placed first
   loadMet: usize; // f64, log2 of (highest load met / lowerBound)
+
+  // Buffers by birth and by death, i32; only while sortEvents' caller has them.
+  byLower: usize;
+  byUpper: usize;
 
   // Per section.
   load: usize; // f64, bytes alive
@@ -72,6 +78,7 @@ export function planInit(pWork: usize, align: f64, budget: f64, seed: i32): Plan
   p.nList = 0;
   p.best = 0;
   p.lowerBound = 0;
+  p.proved = 0;
   setSeed(p, seed);
   return p;
 }

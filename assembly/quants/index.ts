@@ -2,8 +2,15 @@
 
 import { Type } from "../abi";
 import { bf16RowToF32, f16RowToF32, f32RowToBf16, f32RowToF16 } from "../math/f16";
+import { dequantizeIQ4_XS } from "./iq4_xs";
 import { dequantizeIQ4_NL, quantizeIQ4_NL } from "./iq4_nl";
 import { dequantizeMXFP4, quantizeMXFP4 } from "./mxfp4";
+import { dequantizeQ2_K } from "./q2_k";
+import { dequantizeQ3_K } from "./q3_k";
+import { dequantizeQ4_K } from "./q4_k";
+import { dequantizeQ5_K } from "./q5_k";
+import { dequantizeQ6_K } from "./q6_k";
+import { dequantizeQ8_K, quantizeQ8_K } from "./q8_k";
 import { dequantizeQ4_0, quantizeQ4_0 } from "./q4_0";
 import { dequantizeQ4_1, quantizeQ4_1 } from "./q4_1";
 import { dequantizeQ5_0, quantizeQ5_0 } from "./q5_0";
@@ -40,6 +47,9 @@ export function quantizeRow(type: i32, px: usize, py: usize, n: i32): bool {
       break;
     case Type.Q8_1:
       quantizeQ8_1(px, py, n);
+      break;
+    case Type.Q8_K:
+      quantizeQ8_K(px, py, n);
       break;
     case Type.IQ4_NL:
       quantizeIQ4_NL(px, py, n);
@@ -83,6 +93,27 @@ export function dequantizeRow(type: i32, px: usize, py: usize, n: i32): bool {
     case Type.Q8_1:
       dequantizeQ8_1(px, py, n);
       break;
+    case Type.Q2_K:
+      dequantizeQ2_K(px, py, n);
+      break;
+    case Type.Q3_K:
+      dequantizeQ3_K(px, py, n);
+      break;
+    case Type.Q4_K:
+      dequantizeQ4_K(px, py, n);
+      break;
+    case Type.Q5_K:
+      dequantizeQ5_K(px, py, n);
+      break;
+    case Type.Q6_K:
+      dequantizeQ6_K(px, py, n);
+      break;
+    case Type.Q8_K:
+      dequantizeQ8_K(px, py, n);
+      break;
+    case Type.IQ4_XS:
+      dequantizeIQ4_XS(px, py, n);
+      break;
     case Type.IQ4_NL:
       dequantizeIQ4_NL(px, py, n);
       break;
@@ -107,6 +138,13 @@ export function dotType(type: i32): i32 {
     case Type.IQ4_NL:
     case Type.MXFP4:
       return Type.Q8_0;
+    case Type.Q2_K:
+    case Type.Q3_K:
+    case Type.Q4_K:
+    case Type.Q5_K:
+    case Type.Q6_K:
+    case Type.IQ4_XS:
+      return Type.Q8_K;
     default:
       return type;
   }
@@ -124,6 +162,14 @@ export function blockSize(type: i32): i32 {
     case Type.IQ4_NL:
     case Type.MXFP4:
       return 32;
+    case Type.Q2_K:
+    case Type.Q3_K:
+    case Type.Q4_K:
+    case Type.Q5_K:
+    case Type.Q6_K:
+    case Type.IQ4_XS:
+    case Type.Q8_K:
+      return 256;
     default:
       return 1;
   }

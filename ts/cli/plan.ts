@@ -32,7 +32,7 @@ export const PLAN_USAGE: string = `slackwater plan FILE.csv|MODEL.gguf [options]
   --json        last line: { peak, lowerBound, sum, ms, optimal, offsets }, bytes
   --svg FILE    write a picture of the plan
   --capacity N  bytes that are good enough (default: aim at the lower bound)
-  --budget N    most work, in buffers looked at (about 5 ns each)
+  --budget N    most work, in buffers looked at (about 5 ns each; 2e8, with a capacity 4e9)
   --seed N      another seed, another plan`;
 
 const OPTIONS = {

@@ -67,7 +67,11 @@ export class GraphBuilder {
   }
 
   view(a: Tensor, ne: readonly number[], { nb = [], offset = 0 }: ViewPlace = {}): Tensor {
-    return this.node(Op.VIEW, ops.viewDef, [a], { ne, nb: nb.length === 0 ? [] : [a.nb[0], ...nb], offs: offset });
+    return this.node(Op.VIEW, ops.viewDef, [a], {
+      ne,
+      nb: nb.length === 0 ? [] : [a.nb[0], ...nb],
+      offs: offset,
+    });
   }
 
   /** Dimension i of `a` becomes dimension axes[i]. */
@@ -285,7 +289,12 @@ export class GraphBuilder {
    *
    * @throws {GraphError} bad-shape, bad-type, bad-param, bad-source
    */
-  node<P>(op: Op, def: OpDef<P>, src: readonly (Tensor | undefined)[], ...[params]: P extends void ? [] : [P]): Tensor {
+  node<P>(
+    op: Op,
+    def: OpDef<P>,
+    src: readonly (Tensor | undefined)[],
+    ...[params]: P extends void ? [] : [P]
+  ): Tensor {
     const result = def.infer(src, params as P);
     const sources = [...src];
     if (this.live !== undefined && op > Op.TRANSPOSE) sources[SRC_LIVE] = this.live;
@@ -314,5 +323,8 @@ export class GraphBuilder {
 // Kernels index with 32-bit integers.
 function checked(op: string, ne: Shape): Shape {
   if (ne.every((n) => n < 2 ** 31) && ne[1] * ne[2] * ne[3] < 2 ** 31) return ne;
-  throw new GraphError("too-large", `${op}: [${ne.join(",")}] has 2^31 or more rows or elements in a row`, { op, actual: ne });
+  throw new GraphError("too-large", `${op}: [${ne.join(",")}] has 2^31 or more rows or elements in a row`, {
+    op,
+    actual: ne,
+  });
 }

@@ -92,7 +92,12 @@ export function planModel(engine: Engine, header: ModelHeader, options: ContextO
   const { nCtx, nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
   checkContext(nCtx, nBatch, kvType);
   const wanted = nCtx ?? Math.min(header.params.nCtxTrain, DEFAULT_CTX);
-  const first = build(engine, header, weights, { nCtx: wanted, nBatch: Math.min(nBatch, wanted), kvType, nOut });
+  const first = build(engine, header, weights, {
+    nCtx: wanted,
+    nBatch: Math.min(nBatch, wanted),
+    kvType,
+    nOut,
+  });
   const room = engine.arena.maxBytes - engine.arena.usedBytes;
   if (first.memory.total <= room) return first;
   const fitting = wanted - Math.ceil((first.memory.total - room) / kvBytesPerPosition(header.params, kvType));
@@ -108,7 +113,12 @@ export function planModel(engine: Engine, header: ModelHeader, options: ContextO
 
 /** The graphs of a model for a context of this shape, without memory: for looking at their plans. */
 export function modelGraphs(engine: Engine, header: ModelHeader, options: ContextOptions): ContextGraphs {
-  const { nCtx = Math.min(header.params.nCtxTrain, DEFAULT_CTX), nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
+  const {
+    nCtx = Math.min(header.params.nCtxTrain, DEFAULT_CTX),
+    nBatch = DEFAULT_BATCH,
+    kvType = Type.F16,
+    nOut = 1,
+  } = options;
   const shape = { nCtx, nBatch: Math.min(nBatch, nCtx), kvType, nOut };
   return contextGraphs(engine, header.build, header.params, weightLeafs(header), shape);
 }
@@ -134,7 +144,9 @@ function build(
 function checkContext(nCtx: number | undefined, nBatch: number, kvType: Type): void {
   const count = (name: string, n: number | undefined): void => {
     if (n === undefined || (Number.isInteger(n) && n >= 1 && n < 2 ** 31)) return;
-    throw new GraphError("bad-param", `model: ${name} is ${n}, expected a count of at least 1`, { actual: n });
+    throw new GraphError("bad-param", `model: ${name} is ${n}, expected a count of at least 1`, {
+      actual: n,
+    });
   };
   count("nCtx", nCtx);
   count("nBatch", nBatch);
@@ -142,4 +154,3 @@ function checkContext(nCtx: number | undefined, nBatch: number, kvType: Type): v
     throw new GraphError("bad-param", "model: kvType, expected Type.F16 or Type.F32", { actual: kvType });
   }
 }
-

@@ -11,7 +11,13 @@ const BLOCKS: readonly Type[] = [
   Type.Q5_0,
   Type.Q5_1,
   Type.Q8_0,
+  Type.Q2_K,
+  Type.Q3_K,
+  Type.Q4_K,
+  Type.Q5_K,
+  Type.Q6_K,
   Type.IQ4_NL,
+  Type.IQ4_XS,
   Type.MXFP4,
 ];
 
@@ -20,7 +26,9 @@ const COLUMNS = 32;
 
 /** Type that the CPU wants its activations in, for weights of a type. */
 export function dotType(weights: Type): Type {
-  if (!isQuantized(weights)) return Type.F32;
+  const block = typeInfo(weights)!.blockSize;
+  if (block === 1) return Type.F32;
+  if (block === 256) return Type.Q8_K;
   return weights === Type.Q4_1 || weights === Type.Q5_1 ? Type.Q8_1 : Type.Q8_0;
 }
 

@@ -42,5 +42,12 @@ function lowerNode(node: ProgramNode, casts: Map<Tensor, Map<Type, Tensor>>): Pr
 function castTo(x: Tensor, type: Type, live: Tensor | undefined): Tensor {
   const src: (Tensor | undefined)[] = [x];
   if (live !== undefined) src[SRC_LIVE] = live;
-  return new Tensor({ op: Op.CPY, type, ne: x.ne, nb: contiguous(type, x.ne), src, name: x.name === "" ? "" : `${x.name} (cast)` });
+  return new Tensor({
+    op: Op.CPY,
+    type,
+    ne: x.ne,
+    nb: contiguous(type, x.ne),
+    src,
+    name: x.name === "" ? "" : `${x.name} (cast)`,
+  });
 }

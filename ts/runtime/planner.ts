@@ -77,7 +77,7 @@ export interface PlanOptions {
   readonly alignment?: number | undefined;
   /** bytes that are good enough; by default the lower bound is aimed at */
   readonly capacity?: number | undefined;
-  /** most work, in buffers looked at (about 5 ns each); fixes the result together with the seed */
+  /** most work, in buffers looked at (about 5 ns each); fixes the result together with the seed. 2e8, with a capacity 4e9 */
   readonly budget?: number | undefined;
   readonly seed?: number | undefined;
 }
@@ -130,8 +130,9 @@ export interface RecordRange {
 /** Most buffers of a list: the workspace of twice as many would pass 4 GiB. */
 export const MAX_BUFFERS: number = 1 << 24;
 
-/** About a second for a list, about 5 ms for a graph. */
+// About a second for a list, at most 20 for one that has a capacity to get below, about 5 ms for a graph.
 const LIST_BUDGET = 2e8;
+const CAPACITY_BUDGET = 4e9;
 const GRAPH_BUDGET = 1e6;
 // Budgets above are the same as this one; it keeps the wasm side's sums exact.
 const BUDGET_MAX = 2 ** 52;
@@ -233,7 +234,8 @@ interface CheckedOptions {
 }
 
 function checkedOptions(o: PlanOptions): CheckedOptions {
-  const { alignment = 1, capacity = 0, budget = LIST_BUDGET, seed = 1 } = o;
+  const { alignment = 1, capacity = 0, seed = 1 } = o;
+  const { budget = capacity > 0 ? CAPACITY_BUDGET : LIST_BUDGET } = o;
   const whole = (x: number): boolean => Number.isSafeInteger(x);
   if (!whole(alignment) || alignment < 1)
     throw badOption("alignment", alignment, "a whole number of at least 1");

@@ -1,0 +1,172 @@
+// Types with super-blocks of 256 times Q8_K activations, row by row.
+//
+// The integer sum of a super-block, its zero point included, is exact; an output element is the f32 sum, in order, of
+// integer sum * (d * activation scale), with minima less integer sum of minima * (dmin * activation scale). Nothing is
+// fused.
+//
+//   column: codes in dot order, for signed codes split as in matmul/columns.ts but per 16: lo, then hi
+//           | scales f32, one per super-block | sums of 16 activations, 16 i16 per super-block
+
+import { Type } from "../abi";
+import { dotq, signedCodes, sumI32, sums4, unsignedCodes } from "../math/dot";
+import { IQ4_XS } from "../quants/iq4_xs";
+import { Q2_K } from "../quants/q2_k";
+import { Q3_K } from "../quants/q3_k";
+import { Q4_K } from "../quants/q4_k";
+import { Q5_K } from "../quants/q5_k";
+import { Q6_K } from "../quants/q6_k";
+import { nextScales } from "../quants/super";
+
+const BYTES: usize = 292;
+
+// prettier-ignore
+const PARTS = memory.data<u32>([
+  0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f,
+  0x01010101, 0x01010101, 0x01010101, 0x01010101,
+], 16);
+
+/** True when the activations must be split for weights of a type. */
+function isSplit(type: i32): bool {
+  return ASC_FEATURE_RELAXED_SIMD && type == Type.IQ4_XS;
+}
+
+// Bytes of 16 activations.
+@inline
+function groupBytes(split: bool): usize {
+  return split || !ASC_FEATURE_RELAXED_SIMD ? 32 : 16;
+}
+
+/** Bytes of a column of `nb` super-blocks. */
+export function superColumnBytes(type: i32, nb: i32): usize {
+  return <usize>nb * (16 * groupBytes(isSplit(type)) + 36);
+}
+
+/** One column of `nb` super-blocks at p to px, for weights of `type`. */
+export function expandSuper(type: i32, p: usize, nb: i32, px: usize): void {
+  const split = isSplit(type);
+  const step = groupBytes(split);
+  let pd = px + <usize>nb * 16 * step;
+  let ps = pd + ((<usize>nb) << 2);
+  for (let b = 0; b < nb; b++, p += BYTES, pd += 4, ps += 32) {
+    store<f32>(pd, load<f32>(p));
+    v128.store(ps, v128.load(p, 260));
+    v128.store(ps, v128.load(p, 276), 16);
+    for (let j: usize = 4; j < 260; j += 16, px += step) expand16(v128.load(p + j), px, split);
+  }
+}
+
+
+@inline
+function expand16(v: v128, px: usize, split: bool): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    v128.store(px, split ? v128.and(v, v128.load(PARTS)) : v);
+    if (split) v128.store(px, v128.and(i16x8.shr_u(v, 7), v128.load(PARTS, 16)), 16);
+  } else {
+    v128.store(px, signedCodes(v, 0));
+    v128.store(px, signedCodes(v, 1), 16);
+  }
+}
+
+/** `rows` rows at pw, stride nbw, times the column of `nb` super-blocks at px; results to f32 at py. */
+export function dotSuperRows(
+  type: i32,
+  pw: usize,
+  nbw: usize,
+  rows: i32,
+  nb: i32,
+  px: usize,
+  py: usize,
+): void {
+  switch (type) {
+    case Type.Q2_K:
+      return rowsOf<Q2_K>(pw, nbw, rows, nb, px, py);
+    case Type.Q3_K:
+      return rowsOf<Q3_K>(pw, nbw, rows, nb, px, py);
+    case Type.Q4_K:
+      return rowsOf<Q4_K>(pw, nbw, rows, nb, px, py);
+    case Type.Q5_K:
+      return rowsOf<Q5_K>(pw, nbw, rows, nb, px, py);
+    case Type.Q6_K:
+      return rowsOf<Q6_K>(pw, nbw, rows, nb, px, py);
+    case Type.IQ4_XS:
+      return rowsOf<IQ4_XS>(pw, nbw, rows, nb, px, py);
+    default:
+      unreachable();
+  }
+}
+
+function rowsOf<T>(pw: usize, nbw: usize, rows: i32, nb: i32, px: usize, py: usize): void {
+  for (const end = py + ((<usize>rows) << 2); py < end; py += 4, pw += nbw)
+    store<f32>(py, dotRow<T>(pw, nb, px));
+}
+
+
+@inline
+function dotRow<T>(p: usize, nb: i32, px: usize): f32 {
+  const t = changetype<T>(<usize>0);
+  const half: usize = 8 * groupBytes(ASC_FEATURE_RELAXED_SIMD && t.signed());
+  let pd = px + <usize>nb * 2 * half;
+  let ps = pd + ((<usize>nb) << 2);
+  let sum: f32 = 0;
+  for (let b = 0; b < nb; b++, p += t.bytes(), pd += 4, ps += 32) {
+    let scales = t.scales(p);
+    let acc = t.zero() != 0 ? weighted(scales, ps) : i32x4.splat(0);
+    acc = i32x4.mul(acc, i32x4.splat(-t.zero()));
+    // rolled: long straight code is spilled on older engines
+    for (let i = 0; i < 2; i++, px += half) {
+      acc = i32x4.add(acc, halfSum<T>(p, i, px, scales));
+      scales = nextScales(scales, t.wide());
+    }
+    const dx = load<f32>(pd);
+    let v = <f32>sumI32(acc) * (t.d(p) * dx);
+    if (t.hasMin()) v = v - <f32>sumI32(weighted(t.mins(p), ps)) * (t.dmin(p) * dx);
+    sum = sum + v;
+  }
+  return sum;
+}
+
+// Four lanes that add up to the sum of 16 bytes times the 16 sums at ps.
+@inline
+function weighted(s: v128, ps: usize): v128 {
+  const a = i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(s), v128.load(ps));
+  return i32x4.add(a, i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(s), v128.load(ps, 16)));
+}
+
+// Half a super-block: four lanes that add up to the sum of scale * codes * activations.
+@inline
+function halfSum<T>(p: usize, half: i32, px: usize, scales: v128): v128 {
+  const t = changetype<T>(<usize>0);
+  const g = groupBytes(ASC_FEATURE_RELAXED_SIMD && t.signed());
+  const s = i16x8.extend_low_i8x16_s(scales);
+  const a0 = group<T>(p, half, 0, 0, px);
+  const a1 = group<T>(p, half, 0, 1, px + g);
+  const b0 = group<T>(p, half, 1, 0, px + 2 * g);
+  const b1 = group<T>(p, half, 1, 1, px + 3 * g);
+  if (t.wide()) {
+    const c = i32x4.add(group<T>(p, half, 2, 0, px + 4 * g), group<T>(p, half, 2, 1, px + 5 * g));
+    const d = i32x4.add(group<T>(p, half, 3, 0, px + 6 * g), group<T>(p, half, 3, 1, px + 7 * g));
+    return i32x4.mul(sums4(i32x4.add(a0, a1), i32x4.add(b0, b1), c, d), i32x4.extend_low_i16x8_s(s));
+  }
+  const low = i32x4.mul(sums4(a0, a1, b0, b1), i32x4.extend_low_i16x8_s(s));
+  const c0 = group<T>(p, half, 2, 0, px + 4 * g);
+  const c1 = group<T>(p, half, 2, 1, px + 5 * g);
+  const d0 = group<T>(p, half, 3, 0, px + 6 * g);
+  const d1 = group<T>(p, half, 3, 1, px + 7 * g);
+  return i32x4.add(low, i32x4.mul(sums4(c0, c1, d0, d1), i32x4.extend_high_i16x8_s(s)));
+}
+
+// 16 codes times 16 activations; four lanes to be added.
+@inline
+function group<T>(p: usize, half: i32, j: i32, h: i32, px: usize): v128 {
+  const t = changetype<T>(<usize>0);
+  const c = t.codes(p, half, j, h);
+  const zero = i32x4.splat(0);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (!t.signed()) return dotq(v128.load(px), c, zero);
+    return i32x4.sub(dotq(c, v128.load(px), zero), i32x4.shl(dotq(c, v128.load(px, 16), zero), 7));
+  } else {
+    const even = t.signed() ? signedCodes(c, 0) : unsignedCodes(c, 0);
+    const odd = t.signed() ? signedCodes(c, 1) : unsignedCodes(c, 1);
+    return dotq(v128.load(px, 16), odd, i32x4.dot_i16x8_s(v128.load(px), even));
+  }
+}

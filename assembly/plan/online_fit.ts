@@ -1,0 +1,38 @@
+// ggml's best fit over a list, in order of birth: what an allocator that does not know the future comes to.
+
+import { fitAlloc, fitBytes, fitFree, fitInit } from "./best_fit";
+import { keep } from "./keys";
+import { sortBytes, sortEvents } from "./sections";
+import { getf, geti, Plan, putf, take } from "./work";
+
+// Blocks looked at per buffer, on average, before it is given up: a long list with a long free list is quadratic.
+const PATIENCE: f64 = 512;
+
+/** Bytes for `n` buffers. */
+export function onlineFitBytes(n: i32): usize {
+  return sortBytes(n) + fitBytes(n);
+}
+
+/** Keeps the plan of best fit when it is better than the best so far. */
+export function onlineFit(p: Plan): void {
+  const n = p.n;
+  const mark = p.top;
+  sortEvents(p);
+  const f = fitInit(take(p, fitBytes(n)));
+  const patience = PATIENCE * f64(n);
+  let i = 0;
+  for (let j = 0; j < n && f.seen < patience && f.max < p.best;) {
+    const dies = geti(p.byUpper, j);
+    const birth = i < n ? geti(p.lower, geti(p.id, geti(p.byLower, i))) : i32.MAX_VALUE;
+    if (birth < geti(p.upper, geti(p.id, dies))) {
+      const b = geti(p.byLower, i++);
+      putf(p.off, b, fitAlloc(f, getf(p.size, b)));
+    } else {
+      fitFree(f, getf(p.off, dies), getf(p.size, dies));
+      j++;
+    }
+  }
+  p.top = mark;
+  p.work += f.seen;
+  if (i == n && f.seen < patience && f.max < p.best) keep(p, f.max);
+}
