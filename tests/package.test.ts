@@ -8,7 +8,7 @@ import { itNeeds } from "./hosts/host.ts";
 import { type Ended, runCommand } from "./hosts/process.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
-const TOOLS = join(ROOT, "tools/node_modules");
+const TOOLS = join(ROOT, ".ci/tools/node_modules");
 const LIMIT_MS = 120_000;
 
 /** What `npm pack --json` says. */
