@@ -5,7 +5,14 @@ import { flashAttnExtDef } from "../ts/ops/flash_attn_ext.ts";
 import { createEngine } from "../ts/runtime/engine.ts";
 import { type Shape, rowBytes } from "../ts/shape.ts";
 import { Type } from "../ts/types.ts";
-import { ATTENTIONS, type Attention, type AttentionData, attend } from "./cases/flash_attn_ext.ts";
+import {
+  ATTENTIONS,
+  type Attention,
+  type AttentionData,
+  attend,
+  BATCHES,
+  spansOf,
+} from "./cases/flash_attn_ext.ts";
 import { BUILDS, Core, type Record, nmse, samples, stream } from "./core.ts";
 
 const CELLS = [
@@ -82,8 +89,10 @@ interface Run {
 
 function attention(core: Core, a: Attention, x: Operands, { q, length, live }: Run): Float32Array {
   const src = [q, x.k, x.v, x.mask, x.sinks, length && core.leaf(Type.I32, [2], Int32Array.from(length))];
+  if (a.texts) src.push(core.leaf(Type.I32, [2, a.tokens], Int32Array.from(spansOf(a).flat())));
   const { scale } = x.data;
-  const params = { scale, maxBias: a.maxBias ?? 0, softcap: a.softcap ?? 0, window: a.window ?? 0 };
+  const { maxBias = 0, softcap = 0, window = 0, twoSided = false } = a;
+  const params = { scale, maxBias, softcap, window, twoSided };
   const { ne, params: slots } = flashAttnExtDef.infer(src, params);
   expect(ne).toEqual([a.dv, a.heads, q.ne[1], 1] satisfies Shape);
   const dst = { type: Type.F32, ne, nb: [4, 0, 0, 0] } as const;
@@ -101,6 +110,13 @@ function tokenOf(core: Core, a: Attention, q: Record, t: number): Record {
   return core.leaf(Type.F32, [a.d, 1, a.heads], q.data + t * q.nb[1], q.nb);
 }
 
+// Cells of one text by themselves.
+function textOf(core: Core, a: Attention, x: Operands, first: number, n: number): Operands {
+  const cut = (r: Record, d: number): Record =>
+    core.leaf(r.type, [d, n, a.kvHeads], r.data + first * r.nb[1], r.nb);
+  return { ...x, k: cut(x.k, a.d), v: cut(x.v, a.dv) };
+}
+
 describe.each(BUILDS)("flash_attn_ext, %s", (build) => {
   test.each(ATTENTIONS.map((a) => [a.title, a] as const))(
     "%s: equals attention in double precision",
@@ -109,6 +125,25 @@ describe.each(BUILDS)("flash_attn_ext, %s", (build) => {
       const x = operands(core, a);
       const y = attention(core, a, x, { q: x.q, length: lengthOf(a) });
       expect(nmse(y, attend(a, x.data))).toBeLessThan(1e-11);
+    },
+  );
+
+  test.each(BATCHES.map((a) => [a.title, a] as const))(
+    "%s: equals attention in double precision, and each text by itself bit for bit",
+    async (_, a) => {
+      const core = await Core.load(build);
+      const x = operands(core, a);
+      const all = attention(core, a, x, { q: x.q });
+      expect(nmse(all, attend(a, x.data))).toBeLessThan(1e-11);
+      let first = 0;
+      for (const n of a.texts!) {
+        const y = attention(core, { ...a, texts: [n], tokens: n }, textOf(core, a, x, first, n), {
+          q: core.leaf(Type.F32, [a.d, n, a.heads], x.q.data + first * x.q.nb[1], x.q.nb),
+        });
+        const row = a.dv * a.heads;
+        expect(y).toEqual(all.slice(first * row, (first + n) * row));
+        first += n;
+      }
     },
   );
 

@@ -15,7 +15,13 @@ export interface Attention {
   readonly type: Type;
   /** position of the first token: causal, with `tokens + p0` live cells */
   readonly p0?: number;
+  /** several texts of these lengths in one batch, each seeing itself only; tokens and cells are their sum */
+  readonly texts?: readonly number[];
+  /** a token of a text sees what is before it only */
+  readonly causal?: true;
   readonly window?: number;
+  /** the window looks both ways */
+  readonly twoSided?: true;
   readonly mask?: true;
   readonly sinks?: true;
   readonly maxBias?: number;
@@ -78,6 +84,16 @@ export const ATTENTIONS: readonly Attention[] = [
     type: Type.F32,
   },
   { ...BASE, title: "soft cap", d: 80, dv: 80, tokens: 9, heads: 5, kvHeads: 5, mask: true, softcap: 3 },
+  {
+    ...BASE,
+    title: "causal ALiBi without a mask",
+    tokens: 19,
+    heads: 6,
+    kvHeads: 6,
+    cells: 90,
+    p0: 40,
+    maxBias: 8,
+  },
   { ...BASE, title: "many heads, one token", tokens: 1, heads: 71, kvHeads: 1, cells: 300, p0: 250 },
   {
     ...BASE,
@@ -90,6 +106,19 @@ export const ATTENTIONS: readonly Attention[] = [
     sinks: true,
     size: 4000,
   },
+];
+
+const TEXTS = { ...BASE, texts: [5, 1, 33, 40, 7], tokens: 86, cells: 86, type: Type.F32 };
+
+/** Several texts in one batch, without a cache. */
+export const BATCHES: readonly Attention[] = [
+  { ...TEXTS, title: "texts" },
+  { ...TEXTS, title: "causal texts, heads of 9", d: 9, dv: 11, causal: true },
+  { ...TEXTS, title: "causal texts, window of 7", causal: true, window: 7, heads: 5, kvHeads: 1 },
+  { ...TEXTS, title: "texts, window of 8 both ways", window: 8, twoSided: true },
+  { ...TEXTS, title: "texts, window of 1 both ways", window: 1, twoSided: true },
+  { ...TEXTS, title: "texts, window of 65 both ways", window: 65, twoSided: true, type: Type.F16 },
+  { ...TEXTS, title: "texts, ALiBi without a mask", maxBias: 8, heads: 12, kvHeads: 12, d: 16, dv: 16 },
 ];
 
 /** Values in order: q [d, tokens, heads], k [d, cells, kvHeads], v [dv, cells, kvHeads], mask [cells, tokens]. */
@@ -108,18 +137,41 @@ function slope(maxBias: number, h: number, heads: number): number {
   return h < n ? 2 ** ((-maxBias / n) * (h + 1)) : 2 ** ((-maxBias / (2 * n)) * (2 * (h - n) + 1));
 }
 
-function visible(a: Attention, t: number, j: number): boolean {
+/** For each token {first cell, end} of what it may see, before any window. */
+export function spansOf(a: Attention): (readonly [first: number, end: number])[] {
+  let first = 0;
+  return a.texts!.flatMap((n) => {
+    const start = first;
+    first += n;
+    const end = (i: number): number => (a.causal ? start + i + 1 : start + n);
+    return Array.from({ length: n }, (_, i) => [start, end(i)] as const);
+  });
+}
+
+type Spans = ReturnType<typeof spansOf>;
+
+function visible(a: Attention, spans: Spans | undefined, t: number, j: number): boolean {
+  if (spans !== undefined) {
+    const [first, end] = spans[t]!;
+    return j >= first && j < end && inWindow(a, t, j);
+  }
   if (a.p0 === undefined) return true;
   const pos = a.p0 + t;
-  return j <= pos && (a.window === undefined || j > pos - a.window);
+  return j <= pos && inWindow(a, pos, j);
+}
+
+function inWindow({ window, twoSided }: Attention, own: number, j: number): boolean {
+  if (window === undefined) return true;
+  return twoSided ? Math.abs(own - j) <= Math.floor(window / 2) : j > own - window;
 }
 
 // Scores of one token of one head; hidden cells are -Infinity.
-function scores(a: Attention, x: AttentionData, t: number, h: number): number[] {
+function scores(a: Attention, x: AttentionData, spans: Spans | undefined, t: number, h: number): number[] {
   const kv = Math.floor(h / (a.heads / a.kvHeads));
   return Array.from({ length: a.cells }, (_, j) => {
-    const mask = x.mask?.[t * a.cells + j] ?? 0;
-    if (!visible(a, t, j) || mask === -Infinity) return -Infinity;
+    const distance = a.mask ? 0 : -Math.abs((a.p0 ?? 0) + t - j);
+    const mask = x.mask?.[t * a.cells + j] ?? (a.maxBias === undefined ? 0 : distance);
+    if (!visible(a, spans, t, j) || mask === -Infinity) return -Infinity;
     let z = 0;
     for (let i = 0; i < a.d; i++)
       z += x.q[(h * a.tokens + t) * a.d + i]! * x.k[(kv * a.cells + j) * a.d + i]!;
@@ -132,9 +184,10 @@ function scores(a: Attention, x: AttentionData, t: number, h: number): number[] 
 /** The result [dv, heads, tokens] in order. */
 export function attend(a: Attention, x: AttentionData): Float64Array {
   const y = new Float64Array(a.dv * a.heads * a.tokens);
+  const spans = a.texts && spansOf(a);
   for (let t = 0; t < a.tokens; t++) {
     for (let h = 0; h < a.heads; h++) {
-      const z = scores(a, x, t, h);
+      const z = scores(a, x, spans, t, h);
       const sink = x.sinks?.[h] ?? -Infinity;
       const top = Math.max(sink, ...z);
       if (top === -Infinity) continue;
