@@ -5,6 +5,7 @@
 
 import { Region, REGION_BYTES, REGION_COUNT, REGION_MAX, REGION_TABLE, REGION_UNIT } from "./abi";
 
+
 @unmanaged
 class Entry {
   first: u32;

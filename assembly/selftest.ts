@@ -3,7 +3,10 @@
 import { dotq } from "./math/dot";
 
 // 16 signed bytes with both extremes, and 16 codes 0..127 with theirs.
-const X = memory.data<i8>([-128, 127, -1, 0, 1, -128, -128, 127, 127, 127, 127, 127, -128, -128, -128, -128], 16);
+const X = memory.data<i8>(
+  [-128, 127, -1, 0, 1, -128, -128, 127, 127, 127, 127, 127, -128, -128, -128, -128],
+  16,
+);
 const Q = memory.data<i8>([127, 127, 64, 1, 0, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127], 16);
 
 /** 1 when the dot product of this build is exact on this engine. */

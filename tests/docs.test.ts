@@ -13,6 +13,7 @@ test("the README names the two commands and only scripts that exist", () => {
   expect(readme).toContain("npm ci && npm test");
   const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
   for (const page of [readme, readFileSync("CONTRIBUTING.md", "utf8")]) {
-    for (const [, name] of page.matchAll(/npm run (?:-s )?([a-z:]+)/g)) expect(Object.keys(scripts)).toContain(name);
+    for (const [, name] of page.matchAll(/npm run (?:-s )?([a-z:]+)/g))
+      expect(Object.keys(scripts)).toContain(name);
   }
 });

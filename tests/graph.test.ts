@@ -96,7 +96,11 @@ test("prints every tensor as text and as dot", () => {
   const a = g.input('a "quoted"', Type.F32, [4, 2]);
   g.softMax(g.reshape(a, [8])).asOutput("y");
   expect(g.toText()).toBe(
-    ['%0 = none() F32 [4,2,1,1] "a "quoted""', "%1 = reshape(%0) F32 [8,1,1,1] view of %0 + 0", '%2 = soft_max(%1) F32 [8,1,1,1] "y"'].join("\n"),
+    [
+      '%0 = none() F32 [4,2,1,1] "a "quoted""',
+      "%1 = reshape(%0) F32 [8,1,1,1] view of %0 + 0",
+      '%2 = soft_max(%1) F32 [8,1,1,1] "y"',
+    ].join("\n"),
   );
   expect(toText(g.program())).toBe(g.toText());
   const dot = g.toDot();

@@ -34,32 +34,40 @@ function clearSteps(steps: readonly Step[], gap: number): number {
 describeWith("models", "stories260K", () => {
   const reference = readJson<Reference>("models", "stories260K/reference.json");
 
-  test.each(reference.gen)("$model tells llama.cpp's story after '$prompt'", ({ model: type, prompt, tokens, steps, text }) =>
-    withModel(type, { kvType: Type.F32 }, async (model) => {
-      const seen: Float32Array[] = [];
-      const options = { temperature: 0, maxTokens: steps.length, onLogits: (l: Float32Array) => void seen.push(l.slice()) };
-      const got = await model.complete(prompt, options);
-      expect(got.promptTokens).toEqual(tokens);
-      const exact = type === "f32" || type === "f16";
-      const n = exact ? steps.length : clearSteps(steps, 0.02);
-      expect(got.tokens.slice(0, n)).toEqual(steps.slice(0, n).map((s) => s.id));
-      if (!exact) return;
-      expect(got.text).toBe(text);
-      expect(got.stopReason).toBe("limit");
-      steps.forEach(({ top }, i) => {
-        for (const [id, logit] of top) expect(Math.abs(seen[i]![id]! - logit)).toBeLessThan(0.015);
-      });
-    }),
+  test.each(reference.gen)(
+    "$model tells llama.cpp's story after '$prompt'",
+    ({ model: type, prompt, tokens, steps, text }) =>
+      withModel(type, { kvType: Type.F32 }, async (model) => {
+        const seen: Float32Array[] = [];
+        const options = {
+          temperature: 0,
+          maxTokens: steps.length,
+          onLogits: (l: Float32Array) => void seen.push(l.slice()),
+        };
+        const got = await model.complete(prompt, options);
+        expect(got.promptTokens).toEqual(tokens);
+        const exact = type === "f32" || type === "f16";
+        const n = exact ? steps.length : clearSteps(steps, 0.02);
+        expect(got.tokens.slice(0, n)).toEqual(steps.slice(0, n).map((s) => s.id));
+        if (!exact) return;
+        expect(got.text).toBe(text);
+        expect(got.stopReason).toBe("limit");
+        steps.forEach(({ top }, i) => {
+          for (const [id, logit] of top) expect(Math.abs(seen[i]![id]! - logit)).toBeLessThan(0.015);
+        });
+      }),
   );
 
   // The margins of facts on quantised activations: f32 0.0005, f16 0.002, q8_0 0.003, q4_0 0.02.
   const bars: Record<string, number> = { f32: 0.0005, f16: 0.002, q8_0: 0.003, q4_0: 0.02 };
-  test.each(reference.nll)("$model finds the shared text as likely as llama.cpp does", ({ model: type, text, mean_nll, n }) =>
-    withModel(type, {}, async (model) => {
-      const got = await model.evaluate(text);
-      expect(got.nTokens).toBe(n);
-      expect(Math.abs(got.meanNll - mean_nll)).toBeLessThan(bars[type]!);
-    }),
+  test.each(reference.nll)(
+    "$model finds the shared text as likely as llama.cpp does",
+    ({ model: type, text, mean_nll, n }) =>
+      withModel(type, {}, async (model) => {
+        const got = await model.evaluate(text);
+        expect(got.nTokens).toBe(n);
+        expect(Math.abs(got.meanNll - mean_nll)).toBeLessThan(bars[type]!);
+      }),
   );
 
   test("gives the same bits for any number of threads and any batch size", async () => {
@@ -67,7 +75,11 @@ describeWith("models", "stories260K", () => {
     const run = async (type: string, options: LoadOptions): Promise<Float32Array[]> =>
       withModel(type, options, async (model) => {
         const seen: Float32Array[] = [];
-        await model.complete(prompt, { temperature: 0, maxTokens: 6, onLogits: (l) => void seen.push(l.slice()) });
+        await model.complete(prompt, {
+          temperature: 0,
+          maxTokens: 6,
+          onLogits: (l) => void seen.push(l.slice()),
+        });
         return seen;
       });
     for (const type of ["f32", "f16", "q8_0", "q4_0"]) {
@@ -101,7 +113,9 @@ describeWith("models", "stories260K", () => {
   test("stops at the end token, the limit, a stop string and a full context", () =>
     withModel("f32", { nCtx: 48 }, async (model) => {
       const greedy = { temperature: 0 };
-      expect((await model.complete("Once upon a time", { ...greedy, maxTokens: 3 })).stopReason).toBe("limit");
+      expect((await model.complete("Once upon a time", { ...greedy, maxTokens: 3 })).stopReason).toBe(
+        "limit",
+      );
       const stopped = await model.complete("Once upon a time", { ...greedy, stop: ["little girl"] });
       expect(stopped.stopReason).toBe("stop");
       expect(stopped.text).toBe(", there was a ");
@@ -109,7 +123,11 @@ describeWith("models", "stories260K", () => {
       expect(full.stopReason).toBe("context-full");
       expect(full.promptTokens.length + full.tokens.length).toBe(49);
       const eos = model.tokenizer.ids.eos;
-      const ended = await model.complete("Once", { ...greedy, maxTokens: 9, onLogits: (l) => void (l[eos] = 1e9) });
+      const ended = await model.complete("Once", {
+        ...greedy,
+        maxTokens: 9,
+        onLogits: (l) => void (l[eos] = 1e9),
+      });
       expect(ended).toMatchObject({ stopReason: "eos", tokens: [], text: "" });
     }));
 
@@ -118,7 +136,11 @@ describeWith("models", "stories260K", () => {
       const controller = new AbortController();
       let n = 0;
       const onLogits = (): void => void (++n === 6 && controller.abort(new Error("enough")));
-      const got = await model.complete("Once upon a time", { temperature: 0, signal: controller.signal, onLogits });
+      const got = await model.complete("Once upon a time", {
+        temperature: 0,
+        signal: controller.signal,
+        onLogits,
+      });
       expect(got.stopReason).toBe("abort");
       expect(got.tokens.length).toBe(6);
       expect((await model.complete("Once", { temperature: 0, maxTokens: 2 })).tokens.length).toBe(2);
@@ -132,7 +154,9 @@ describeWith("models", "stories260K", () => {
       await expect(model.complete([1, 512])).rejects.toMatchObject({ code: "token-range" });
       await expect(model.complete("word ".repeat(40))).rejects.toMatchObject({ code: "context-full" });
       const nan = (l: Float32Array): void => void (l[3] = NaN);
-      await expect(model.complete("Once", { temperature: 0, onLogits: nan })).rejects.toMatchObject({ code: "non-finite" });
+      await expect(model.complete("Once", { temperature: 0, onLogits: nan })).rejects.toMatchObject({
+        code: "non-finite",
+      });
       expect((await model.complete("Once", { temperature: 0, maxTokens: 2 })).tokens.length).toBe(2);
     }));
 

@@ -3,7 +3,8 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createEngine } from "../ts/runtime/engine.ts";
-import { loadModel } from "../ts/llm/index.ts";
+import { openGguf } from "../ts/gguf/index.ts";
+import { loadModel, planModel, readModelHeader } from "../ts/llm/index.ts";
 import { dataDir, describeWith } from "./data.ts";
 
 const path = (type: string): string => join(dataDir("models"), `stories260K/stories260K-${type}.gguf`);
@@ -14,7 +15,11 @@ describeWith("models", "memory", () => {
     const before = model.memory();
     let steps = 0;
     while (steps < 2000) {
-      const { tokens } = await model.complete("Once upon a time", { temperature: 0, maxTokens: 400, ignoreEos: true });
+      const { tokens } = await model.complete("Once upon a time", {
+        temperature: 0,
+        maxTokens: 400,
+        ignoreEos: true,
+      });
       steps += tokens.length;
     }
     expect(model.memory()).toEqual(before);
@@ -31,6 +36,19 @@ describeWith("models", "memory", () => {
     engine.dispose();
   });
 
+  test("the plan made from the header alone is what the loaded model takes, to the byte", async () => {
+    const { file, source } = await openGguf(path("q4_0"));
+    await source.close();
+    const engine = await createEngine({ nThreads: 1 });
+    const { memory } = planModel(engine, readModelHeader(file), {});
+    expect(engine.memory()).toMatchObject({ weights: 0, kv: 0, compute: 0, records: 0 });
+    const model = await loadModel(path("q4_0"), { engine });
+    const { weights, kv, compute, records } = engine.memory();
+    expect({ weights, kv, compute, records, total: weights + kv + compute + records }).toEqual(memory);
+    model.dispose();
+    engine.dispose();
+  });
+
   test("loading and disposing 50 times is flat from the second time on", async () => {
     const engine = await createEngine({ nThreads: 1 });
     const empty = engine.memory();
@@ -42,7 +60,14 @@ describeWith("models", "memory", () => {
       totals.push(engine.memory().total);
     }
     expect(new Set(totals.slice(1)).size).toBe(1);
-    expect(engine.memory()).toMatchObject({ weights: 0, kv: 0, compute: 0, records: 0, scratch: 0, control: empty.control });
+    expect(engine.memory()).toMatchObject({
+      weights: 0,
+      kv: 0,
+      compute: 0,
+      records: 0,
+      scratch: 0,
+      control: empty.control,
+    });
     engine.dispose();
   });
 
@@ -61,7 +86,10 @@ describeWith("models", "memory", () => {
   test("a context that does not fit is refused with both sizes, the default one shrinks", async () => {
     const maxMemory = 4 * 2 ** 20;
     const refused = loadModel(path("f32"), { nThreads: 1, maxMemory, nCtx: 2 ** 20 });
-    await expect(refused).rejects.toMatchObject({ code: "out-of-memory", details: { actual: expect.any(Number) } });
+    await expect(refused).rejects.toMatchObject({
+      code: "out-of-memory",
+      details: { actual: expect.any(Number) },
+    });
     const model = await loadModel(path("f32"), { nThreads: 1, maxMemory });
     expect(model.nCtx).toBeGreaterThan(100);
     expect(model.memory().total).toBeLessThanOrEqual(maxMemory);
@@ -72,7 +100,11 @@ describeWith("models", "memory", () => {
     const engine = await createEngine({ nThreads: 1 });
     const reason = new Error("stop");
     const controller = new AbortController();
-    const load = loadModel(path("f32"), { engine, signal: controller.signal, onProgress: () => controller.abort(reason) });
+    const load = loadModel(path("f32"), {
+      engine,
+      signal: controller.signal,
+      onProgress: () => controller.abort(reason),
+    });
     await expect(load).rejects.toBe(reason);
     expect(engine.memory()).toMatchObject({ weights: 0, kv: 0, compute: 0, records: 0, scratch: 0 });
     engine.dispose();
@@ -102,8 +134,14 @@ describeWith("models", "memory", () => {
       await steps(2000);
       const b = look();
       console.log(JSON.stringify({ perStep: (b.heap - a.heap) / 2000, before: a.arrays, after: b.arrays }));`;
-    const out = execFileSync(process.execPath, ["--expose-gc", "--input-type=module", "-e", program], { timeout: 60_000 });
-    const { perStep, before, after } = JSON.parse(out.toString()) as { perStep: number; before: number[]; after: number[] };
+    const out = execFileSync(process.execPath, ["--expose-gc", "--input-type=module", "-e", program], {
+      timeout: 60_000,
+    });
+    const { perStep, before, after } = JSON.parse(out.toString()) as {
+      perStep: number;
+      before: number[];
+      after: number[];
+    };
     expect(after).toEqual(before);
     expect(perStep).toBeLessThan(50); // bytes; feedback and compiled code still grow a little
   });

@@ -19,7 +19,10 @@ function line(def: OpDef<never>): string {
 }
 
 function names(members: object, count: number): string {
-  return Array.from({ length: count }, (_, i) => `\`${(members as Record<number, string>)[i]!.toLowerCase()}\``).join(", ");
+  return Array.from(
+    { length: count },
+    (_, i) => `\`${(members as Record<number, string>)[i]!.toLowerCase()}\``,
+  ).join(", ");
 }
 
 /** The whole page. */

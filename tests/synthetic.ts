@@ -19,7 +19,11 @@ export interface SyntheticShape {
 export function syntheticHeader(s: SyntheticShape): GgufHeader {
   const kv = (s.nEmbd / s.nHead) * s.nHeadKv;
   const norm = (name: string): TensorHeader => ({ name: `${name}.weight`, type: Type.F32, ne: [s.nEmbd] });
-  const matrix = (name: string, from: number, to: number): TensorHeader => ({ name: `${name}.weight`, type: s.type, ne: [from, to] });
+  const matrix = (name: string, from: number, to: number): TensorHeader => ({
+    name: `${name}.weight`,
+    type: s.type,
+    ne: [from, to],
+  });
   const layers = Array.from({ length: s.nLayer }, (_, i) => [
     norm(`blk.${i}.attn_norm`),
     matrix(`blk.${i}.attn_q`, s.nEmbd, s.nEmbd),

@@ -54,6 +54,7 @@ export type DeviceCode =
   | "buffer-too-large"
   | "no-simd"
   | "bad-wasm"
+  | "wasm-blocked"
   | "trap"
   | "timeout"
   | "worker-blocked"
@@ -119,6 +120,7 @@ export class DeviceError extends SlackwaterError<DeviceCode> {
  */
 export function checkOptions(where: string, options: object, known: readonly string[]): void {
   for (const key of Object.keys(options)) {
-    if (!known.includes(key)) throw new TypeError(`${where}: unknown option "${key}"; known: ${known.join(", ")}`);
+    if (!known.includes(key))
+      throw new TypeError(`${where}: unknown option "${key}"; known: ${known.join(", ")}`);
   }
 }

@@ -9,6 +9,7 @@ import { isPacked, liveRows, Node, rowAt, rowPtr, sameShape, share, shareFlat } 
 import { dequantizeRow, quantizeRow } from "../quants/index";
 import { elementBytes } from "./convert";
 
+
 @unmanaged
 class Add {
 

@@ -88,9 +88,11 @@ function* indices(ne: readonly number[]): Generator<[number, number, number, num
       for (let b = 0; b < ne[1]!; b++) for (let a = 0; a < ne[0]!; a++) yield [a, b, c, d];
 }
 
-const binary = (f: (a: number, b: number) => number): Kernel => (dst, [a, b]) => {
-  for (const i of indices(dst.t.ne)) dst.set(i, f(a!.at(i), b!.at(i)));
-};
+const binary =
+  (f: (a: number, b: number) => number): Kernel =>
+  (dst, [a, b]) => {
+    for (const i of indices(dst.t.ne)) dst.set(i, f(a!.at(i), b!.at(i)));
+  };
 
 const mulMat: Kernel = (dst, [a, b]) => {
   const k = a!.t.ne[0];

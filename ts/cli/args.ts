@@ -18,7 +18,10 @@ export class Args {
   readonly positionals: readonly string[];
   readonly #values: Readonly<Record<string, string | boolean | undefined>>;
 
-  constructor(positionals: readonly string[], values: Readonly<Record<string, string | boolean | undefined>>) {
+  constructor(
+    positionals: readonly string[],
+    values: Readonly<Record<string, string | boolean | undefined>>,
+  ) {
     this.positionals = positionals;
     this.#values = values;
   }
@@ -56,16 +59,29 @@ export function parse(
   options: Readonly<Record<string, Option>>,
   maxPositionals = 1,
 ): Args | undefined {
-  const all: Record<string, Option> = { ...options, ...COMMON, help: { type: "boolean", short: "h", help: "this text" } };
+  const all: Record<string, Option> = {
+    ...options,
+    ...COMMON,
+    help: { type: "boolean", short: "h", help: "this text" },
+  };
   const config = Object.fromEntries(
-    Object.entries(all).map(([name, o]) => [name, o.short === undefined ? { type: o.type } : { type: o.type, short: o.short }]),
+    Object.entries(all).map(([name, o]) => [
+      name,
+      o.short === undefined ? { type: o.type } : { type: o.type, short: o.short },
+    ]),
   );
-  const { values, positionals } = parseArgs({ args: [...args], options: config, allowPositionals: true, strict: true });
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: config,
+    allowPositionals: true,
+    strict: true,
+  });
   if (values.help === true) {
     console.log(helpText(usage, all));
     return undefined;
   }
-  if (positionals.length > maxPositionals) throw new TypeError(`unexpected argument "${positionals[maxPositionals]}"`);
+  if (positionals.length > maxPositionals)
+    throw new TypeError(`unexpected argument "${positionals[maxPositionals]}"`);
   return new Args(positionals, values as Record<string, string | boolean | undefined>);
 }
 

@@ -13,7 +13,11 @@ export async function benchCommand(argv: readonly string[]): Promise<void> {
     ...MODEL_OPTIONS,
   });
   if (args === undefined) return;
-  const [pp, tg, reps] = [count(args.number("pp"), 256), count(args.number("tg"), 64), count(args.number("reps"), 3)];
+  const [pp, tg, reps] = [
+    count(args.number("pp"), 256),
+    count(args.number("tg"), 64),
+    count(args.number("reps"), 3),
+  ];
   const signal = interruptSignal();
   const start = performance.now();
   const model = await openModel(args, signal);
@@ -21,11 +25,22 @@ export async function benchCommand(argv: readonly string[]): Promise<void> {
   try {
     const rates = await measure(model, pp, tg, reps, signal);
     const { nThreads: threads, build } = model.engine;
-    const result = { loadMs, threads, build, pp: { n: pp, tps: rates.pp }, tg: { n: tg, tps: rates.tg }, memory: model.memory() };
+    const result = {
+      loadMs,
+      threads,
+      build,
+      pp: { n: pp, tps: rates.pp },
+      tg: { n: tg, tps: rates.tg },
+      memory: model.memory(),
+    };
     if (args.json) console.log(JSON.stringify(result));
     else {
-      console.log(`pp${pp}: ${median(rates.pp).toFixed(1)} tokens/s   tg${tg}: ${median(rates.tg).toFixed(1)} tokens/s`);
-      console.log(`(median of ${reps}; ${threads} threads, ${build} build, loaded in ${loadMs.toFixed(0)} ms)`);
+      console.log(
+        `pp${pp}: ${median(rates.pp).toFixed(1)} tokens/s   tg${tg}: ${median(rates.tg).toFixed(1)} tokens/s`,
+      );
+      console.log(
+        `(median of ${reps}; ${threads} threads, ${build} build, loaded in ${loadMs.toFixed(0)} ms)`,
+      );
     }
   } finally {
     model.dispose();
@@ -39,7 +54,8 @@ async function measure(
   reps: number,
   signal: AbortSignal,
 ): Promise<{ pp: number[]; tg: number[] }> {
-  if (pp + tg > model.nCtx) throw new TypeError(`bench: ${pp} + ${tg} tokens, but the context is ${model.nCtx}; see --ctx`);
+  if (pp + tg > model.nCtx)
+    throw new TypeError(`bench: ${pp} + ${tg} tokens, but the context is ${model.nCtx}; see --ctx`);
   const rates = { pp: [] as number[], tg: [] as number[] };
   const { nVocab } = model.params;
   // Any ids will do; a fixed pattern over the vocabulary keeps runs alike.

@@ -19,7 +19,10 @@ export async function evalCommand(argv: readonly string[]): Promise<void> {
   try {
     const { nTokens, meanNll } = await model.evaluate(text, { signal });
     if (args.json) console.log(JSON.stringify({ nTokens, meanNll }));
-    else console.log(`${nTokens} tokens, mean NLL ${meanNll.toFixed(4)}, perplexity ${Math.exp(meanNll).toFixed(3)}`);
+    else
+      console.log(
+        `${nTokens} tokens, mean NLL ${meanNll.toFixed(4)}, perplexity ${Math.exp(meanNll).toFixed(3)}`,
+      );
   } finally {
     model.dispose();
   }

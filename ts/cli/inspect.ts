@@ -19,7 +19,10 @@ export async function inspectCommand(argv: readonly string[]): Promise<void> {
   else print(file, plan);
 }
 
-async function memoryPlan(file: GgufFile, args: Args): Promise<{ nCtx: number; memory: unknown } | { memory: unknown }> {
+async function memoryPlan(
+  file: GgufFile,
+  args: Args,
+): Promise<{ nCtx: number; memory: unknown } | { memory: unknown }> {
   using engine = await createEngine({ nThreads: args.number("threads") ?? 1 });
   try {
     const { shape, memory } = planModel(engine, readModelHeader(file), {

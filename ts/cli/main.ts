@@ -51,7 +51,9 @@ export async function main(argv: readonly string[]): Promise<number> {
 function report(error: unknown, json: boolean): number {
   const { name, message, code } = error as { name?: string; message?: string; code?: string };
   const wrongCall = error instanceof TypeError;
-  console.error(`slackwater: ${code === undefined || wrongCall ? "" : `${code}: `}${message ?? String(error)}`);
+  console.error(
+    `slackwater: ${code === undefined || wrongCall ? "" : `${code}: `}${message ?? String(error)}`,
+  );
   if (json) console.log(JSON.stringify({ error: { name, code, message } }));
   return wrongCall ? 2 : 1;
 }

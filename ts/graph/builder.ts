@@ -24,6 +24,8 @@ export interface FlashAttn extends ops.FlashAttnParams {
   readonly sinks?: Tensor | undefined;
   /** I32 [2]: live cells, position of the first token; causal without a mask */
   readonly length?: Tensor | undefined;
+  /** I32 [2, >= N]: first cell and end of what each token may see; its own cell has the token's index */
+  readonly spans?: Tensor | undefined;
 }
 
 /** Where a view looks: strides of dimensions 1 to 3 and the first element, in bytes. */
@@ -67,7 +69,11 @@ export class GraphBuilder {
   }
 
   view(a: Tensor, ne: readonly number[], { nb = [], offset = 0 }: ViewPlace = {}): Tensor {
-    return this.node(Op.VIEW, ops.viewDef, [a], { ne, nb: nb.length === 0 ? [] : [a.nb[0], ...nb], offs: offset });
+    return this.node(Op.VIEW, ops.viewDef, [a], {
+      ne,
+      nb: nb.length === 0 ? [] : [a.nb[0], ...nb],
+      offs: offset,
+    });
   }
 
   /** Dimension i of `a` becomes dimension axes[i]. */
@@ -274,8 +280,8 @@ export class GraphBuilder {
   }
 
   /** Attention of all heads in one operator: [Dv, H, N, S]. */
-  flashAttn({ q, k, v, mask, sinks, length, ...params }: FlashAttn): Tensor {
-    return this.node(Op.FLASH_ATTN_EXT, ops.flashAttnExtDef, [q, k, v, mask, sinks, length], params);
+  flashAttn({ q, k, v, mask, sinks, length, spans, ...params }: FlashAttn): Tensor {
+    return this.node(Op.FLASH_ATTN_EXT, ops.flashAttnExtDef, [q, k, v, mask, sinks, length, spans], params);
   }
 
   // ---- the general form
@@ -285,7 +291,12 @@ export class GraphBuilder {
    *
    * @throws {GraphError} bad-shape, bad-type, bad-param, bad-source
    */
-  node<P>(op: Op, def: OpDef<P>, src: readonly (Tensor | undefined)[], ...[params]: P extends void ? [] : [P]): Tensor {
+  node<P>(
+    op: Op,
+    def: OpDef<P>,
+    src: readonly (Tensor | undefined)[],
+    ...[params]: P extends void ? [] : [P]
+  ): Tensor {
     const result = def.infer(src, params as P);
     const sources = [...src];
     if (this.live !== undefined && op > Op.TRANSPOSE) sources[SRC_LIVE] = this.live;
@@ -314,5 +325,8 @@ export class GraphBuilder {
 // Kernels index with 32-bit integers.
 function checked(op: string, ne: Shape): Shape {
   if (ne.every((n) => n < 2 ** 31) && ne[1] * ne[2] * ne[3] < 2 ** 31) return ne;
-  throw new GraphError("too-large", `${op}: [${ne.join(",")}] has 2^31 or more rows or elements in a row`, { op, actual: ne });
+  throw new GraphError("too-large", `${op}: [${ne.join(",")}] has 2^31 or more rows or elements in a row`, {
+    op,
+    actual: ne,
+  });
 }

@@ -67,7 +67,11 @@ export function encodeElements(label: string, type: Type, n: number, data: Eleme
   return encodeNumbers(label, type, data);
 }
 
-function encodeNumbers(label: string, type: Type, data: Float32Array | Int32Array | readonly number[]): Uint8Array {
+function encodeNumbers(
+  label: string,
+  type: Type,
+  data: Float32Array | Int32Array | readonly number[],
+): Uint8Array {
   switch (type) {
     case Type.F32:
       return bytesOf(Float32Array.from(data));
@@ -112,9 +116,15 @@ function bytesOf(a: Float32Array | Int32Array | Uint16Array | BigInt64Array): Ui
 
 function needLength(label: string, actual: number, expected: number, unit: string): void {
   if (actual === expected) return;
-  throw new GraphError("bad-data", `${label}: ${actual} ${unit} given, ${expected} expected`, { expected, actual });
+  throw new GraphError("bad-data", `${label}: ${actual} ${unit} given, ${expected} expected`, {
+    expected,
+    actual,
+  });
 }
 
 function kindError(label: string, type: Type, kind: string): GraphError {
-  return new GraphError("bad-data", `${label}: ${kind} cannot be written to ${typeName(type)}; give raw bytes`);
+  return new GraphError(
+    "bad-data",
+    `${label}: ${kind} cannot be written to ${typeName(type)}; give raw bytes`,
+  );
 }

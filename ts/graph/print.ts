@@ -19,7 +19,9 @@ export function toText(program: Program): string {
     const name = t.name === "" ? "" : ` "${t.name}"`;
     return `%${ids.get(t)} = ${Op[t.op]!.toLowerCase()}(${from}) ${typeName(t.type)} ${str(t.ne)}${view}${name}`;
   };
-  return [...program.leafs.map((t) => line(t, [])), ...program.nodes.map((n) => line(n.tensor, n.src))].join("\n");
+  return [...program.leafs.map((t) => line(t, [])), ...program.nodes.map((n) => line(n.tensor, n.src))].join(
+    "\n",
+  );
 }
 
 /** The program in Graphviz's language: leafs as boxes, views dashed. */

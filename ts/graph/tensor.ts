@@ -3,7 +3,16 @@
 import { Flag, Op } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";
 import type { Operand } from "../ops/op.ts";
-import { contiguous, isContiguous, nbytes, nelements, type Shape, shape4, str, type Strides } from "../shape.ts";
+import {
+  contiguous,
+  isContiguous,
+  nbytes,
+  nelements,
+  type Shape,
+  shape4,
+  str,
+  type Strides,
+} from "../shape.ts";
 import { type Type, typeInfo, typeName } from "../types.ts";
 import { decodeElements, type Elements, encodeElements } from "./elements.ts";
 
@@ -196,14 +205,21 @@ export function leaf(name: string, type: Type, ne: readonly number[]): Tensor {
   const info = typeInfo(type);
   if (info === undefined) throw new GraphError("bad-type", `${name}: ${typeName(type)} is no element type`);
   if (ne.length > 4 || !ne.every((n) => Number.isSafeInteger(n) && n >= 0)) {
-    throw new GraphError("bad-shape", `${name}: shape ${str(ne)}, expected up to 4 counts, innermost first`, { actual: ne });
+    throw new GraphError("bad-shape", `${name}: shape ${str(ne)}, expected up to 4 counts, innermost first`, {
+      actual: ne,
+    });
   }
   const shape = shape4(ne);
   if (shape[0] % info.blockSize !== 0) {
-    throw new GraphError("bad-shape", `${name}: ne[0] is ${shape[0]}, expected a multiple of ${info.blockSize}, the block of ${info.name}`);
+    throw new GraphError(
+      "bad-shape",
+      `${name}: ne[0] is ${shape[0]}, expected a multiple of ${info.blockSize}, the block of ${info.name}`,
+    );
   }
   if (!Number.isSafeInteger(nelements(shape) * info.typeSize)) {
-    throw new GraphError("too-large", `${name}: ${info.name} ${str(shape)} has more than 2^53 bytes`, { tensor: name });
+    throw new GraphError("too-large", `${name}: ${info.name} ${str(shape)} has more than 2^53 bytes`, {
+      tensor: name,
+    });
   }
   return new Tensor({ op: Op.NONE, type, ne: shape, nb: contiguous(type, shape), name });
 }

@@ -1,8 +1,9 @@
 // The key-value cache: per layer one row per position, written by set_rows, read by attention.
 
+import { Flag } from "../../assembly/abi.ts";
 import { leaf, type Tensor } from "../graph/tensor.ts";
 import { nrows, rowBytes } from "../shape.ts";
-import { Type } from "../types.ts";
+import type { Type } from "../types.ts";
 import type { Params } from "./params.ts";
 
 /** Element types a cache can have. */
@@ -21,10 +22,15 @@ export interface KvCache {
 /** Leafs of a cache for `nCtx` positions. */
 export function kvCache(p: Params, nCtx: number, type: KvType): KvCache {
   const layers = Array.from({ length: p.nLayer }, (_, i) => i);
+  const rows = (name: string, width: number): Tensor => {
+    const t = leaf(name, type, [width, nCtx]);
+    t.flags |= Flag.EXTERNAL;
+    return t;
+  };
   return {
     nCtx,
-    k: layers.map((i) => leaf(`cache_k.${i}`, type, [p.headDimK * p.nHeadKv, nCtx])),
-    v: layers.map((i) => leaf(`cache_v.${i}`, type, [p.headDimV * p.nHeadKv, nCtx])),
+    k: layers.map((i) => rows(`cache_k.${i}`, p.headDimK * p.nHeadKv)),
+    v: layers.map((i) => rows(`cache_v.${i}`, p.headDimV * p.nHeadKv)),
   };
 }
 

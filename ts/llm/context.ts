@@ -115,7 +115,7 @@ export class Context {
     onBatch?: (done: number) => void,
   ): Promise<Float32Array> {
     this.#needRoom(ids.length);
-    for (let i = 0; i < ids.length; ) {
+    for (let i = 0; i < ids.length;) {
       const n = Math.min(this.nBatch, ids.length - i);
       const last = i + n === ids.length;
       const ran = await this.#run(ids.slice(i, i + n), last ? [n - 1] : [], signal);
@@ -132,10 +132,14 @@ export class Context {
    */
   async *appendAll(ids: readonly number[], signal?: AbortSignal): AsyncGenerator<Float32Array, void> {
     this.#needRoom(ids.length);
-    for (let i = 0; i < ids.length; ) {
+    for (let i = 0; i < ids.length;) {
       const n = Math.min(this.nBatch, ids.length - i);
       const part = ids.slice(i, i + n);
-      const ran = await this.#run(part, part.map((_, column) => column), signal);
+      const ran = await this.#run(
+        part,
+        part.map((_, column) => column),
+        signal,
+      );
       for (let row = 0; row < n; row++) {
         await this.#readRow(ran.logits, row);
         yield this.#logits;

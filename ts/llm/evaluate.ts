@@ -56,7 +56,8 @@ export async function evaluate(
 function cut(ids: readonly number[], nCtx: number): (readonly number[])[] {
   const windows: (readonly number[])[] = [];
   const step = Math.max(1, nCtx - 1);
-  for (let from = 1; from < ids.length; from += step) windows.push([ids[0]!, ...ids.slice(from, from + step)]);
+  for (let from = 1; from < ids.length; from += step)
+    windows.push([ids[0]!, ...ids.slice(from, from + step)]);
   return windows;
 }
 

@@ -91,10 +91,18 @@ export class Run {
   #generateMs = 0;
 
   /** @throws {GraphError} bad-param; context-full when the prompt does not fit */
-  constructor(context: Context, tokenizer: Tokenizer, prompt: string | readonly number[], options: GenerateOptions) {
+  constructor(
+    context: Context,
+    tokenizer: Tokenizer,
+    prompt: string | readonly number[],
+    options: GenerateOptions,
+  ) {
     const { maxTokens, stop = [], parseSpecial = true } = options;
     if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 0)) {
-      throw new GraphError("bad-param", `generate: maxTokens is ${maxTokens}, expected an integer of at least 0`);
+      throw new GraphError(
+        "bad-param",
+        `generate: maxTokens is ${maxTokens}, expected an integer of at least 0`,
+      );
     }
     this.#context = context;
     this.#tokenizer = tokenizer;
@@ -102,7 +110,9 @@ export class Run {
     this.#sampler = new Sampler(tokenizer.nVocab, samplingOf(options), tokenizer.suppressed);
     this.#stop = new StopFilter(stop);
     this.#promptTokens = typeof prompt === "string" ? tokenizer.encode(prompt, { parseSpecial }) : prompt;
-    this.#decoder = new StreamDecoder(tokenizer, { atStart: this.#promptTokens.every((id) => tokenizer.isControl(id)) });
+    this.#decoder = new StreamDecoder(tokenizer, {
+      atStart: this.#promptTokens.every((id) => tokenizer.isControl(id)),
+    });
     if (this.#promptTokens.length > context.nCtx) {
       throw new GraphError(
         "context-full",
@@ -148,7 +158,8 @@ export class Run {
   async #prompt(): Promise<Float32Array> {
     const { signal, onProgress } = this.#options;
     const total = this.#promptTokens.length;
-    if (total === 0) throw new GraphError("bad-data", "generate: an empty prompt, and the model adds no start token");
+    if (total === 0)
+      throw new GraphError("bad-data", "generate: an empty prompt, and the model adds no start token");
     const start = performance.now();
     for (const id of this.#promptTokens) this.#sampler.accept(id);
     const logits = await this.#context.append(this.#promptTokens, signal, (loaded) =>

@@ -2,7 +2,14 @@
 
 export type { KvType } from "./cache.ts";
 export type { Evaluation } from "./evaluate.ts";
-export type { GenerateOptions, Generation, Progress, ProgressListener, StopReason, Timings } from "./generate.ts";
+export type {
+  GenerateOptions,
+  Generation,
+  Progress,
+  ProgressListener,
+  StopReason,
+  Timings,
+} from "./generate.ts";
 export { type LoadOptions, loadModel } from "./load.ts";
 export { Model } from "./model.ts";
 export type { Params, RopeScaling } from "./params.ts";

@@ -4,7 +4,7 @@ import { checkOptions } from "../errors.ts";
 import { fromBF16, fromF16 } from "../graph/elements.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { openGguf, type ByteSource, type Part, type SourceInput } from "../gguf/index.ts";
-import { CpuBuffer } from "../runtime/cpu.ts";
+import type { CpuBuffer } from "../runtime/cpu.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
 import { Context } from "./context.ts";
@@ -63,7 +63,12 @@ export async function loadModel(input: SourceInput, options: LoadOptions = {}): 
   }
 }
 
-async function load(engine: Engine, plan: ModelPlan, source: ByteSource, options: LoadOptions): Promise<Model> {
+async function load(
+  engine: Engine,
+  plan: ModelPlan,
+  source: ByteSource,
+  options: LoadOptions,
+): Promise<Model> {
   engine.arena.ensure(plan.memory.total);
   const weights = [...plan.weights.values()];
   const buffer = engine.allocate(weights, "weights");
@@ -80,13 +85,23 @@ async function load(engine: Engine, plan: ModelPlan, source: ByteSource, options
   }
 }
 
-async function readWeights(plan: ModelPlan, buffer: CpuBuffer, source: ByteSource, options: LoadOptions): Promise<void> {
+async function readWeights(
+  plan: ModelPlan,
+  buffer: CpuBuffer,
+  source: ByteSource,
+  options: LoadOptions,
+): Promise<void> {
   const after: (() => void)[] = [];
   const parts = [...plan.header.tensors.values()].map((info): Part => {
     const t = plan.weights.get(info.name)!;
     const { offset } = t.placement!;
     if (t.type === info.type) {
-      return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => buffer.view(offset, info.nBytes) };
+      return {
+        name: info.name,
+        offset: info.offset,
+        nBytes: info.nBytes,
+        into: () => buffer.view(offset, info.nBytes),
+      };
     }
     const staging = new Uint8Array(info.nBytes);
     after.push(() => t.write(widen(info.type, staging, t)));

@@ -99,7 +99,10 @@ export class Model {
    *
    * @throws {GraphError} busy, disposed, bad-data for a text without tokens
    */
-  async evaluate(text: string | readonly number[], options: { readonly signal?: AbortSignal } = {}): Promise<Evaluation> {
+  async evaluate(
+    text: string | readonly number[],
+    options: { readonly signal?: AbortSignal } = {},
+  ): Promise<Evaluation> {
     checkOptions("evaluate", options, ["signal"]);
     this.#take("evaluate");
     try {

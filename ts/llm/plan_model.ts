@@ -9,6 +9,7 @@ import { alignUp } from "../shape.ts";
 import { Type } from "../types.ts";
 import { archOf, type BuildGraph, loadParams, loadTensors } from "./arch/index.ts";
 import { cacheTensors, kvBytesPerPosition, type KvType } from "./cache.ts";
+import { ChatTemplates } from "./chat/templates.ts";
 import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from "./context.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
@@ -23,6 +24,7 @@ export interface ModelHeader {
   readonly build: BuildGraph;
   readonly params: Params;
   readonly tokenizer: Tokenizer;
+  readonly templates: ChatTemplates;
   /** tensors of the file that the model uses, by name */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
 }
@@ -36,7 +38,14 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   const meta = new Metadata(file.metadata);
   const params = loadParams(meta);
   const tokenizer = loadTokenizer(meta);
-  return { build: archOf(params.arch).graph, params, tokenizer, tensors: loadTensors(params, file.tensors) };
+  const templates = ChatTemplates.read(meta);
+  return {
+    build: archOf(params.arch).graph,
+    params,
+    tokenizer,
+    templates,
+    tensors: loadTensors(params, file.tensors),
+  };
 }
 
 /** Leafs for the weights, without memory yet. Vectors in half precision become F32: kernels want norms and biases so. */
@@ -92,7 +101,12 @@ export function planModel(engine: Engine, header: ModelHeader, options: ContextO
   const { nCtx, nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
   checkContext(nCtx, nBatch, kvType);
   const wanted = nCtx ?? Math.min(header.params.nCtxTrain, DEFAULT_CTX);
-  const first = build(engine, header, weights, { nCtx: wanted, nBatch: Math.min(nBatch, wanted), kvType, nOut });
+  const first = build(engine, header, weights, {
+    nCtx: wanted,
+    nBatch: Math.min(nBatch, wanted),
+    kvType,
+    nOut,
+  });
   const room = engine.arena.maxBytes - engine.arena.usedBytes;
   if (first.memory.total <= room) return first;
   const fitting = wanted - Math.ceil((first.memory.total - room) / kvBytesPerPosition(header.params, kvType));
@@ -108,7 +122,12 @@ export function planModel(engine: Engine, header: ModelHeader, options: ContextO
 
 /** The graphs of a model for a context of this shape, without memory: for looking at their plans. */
 export function modelGraphs(engine: Engine, header: ModelHeader, options: ContextOptions): ContextGraphs {
-  const { nCtx = Math.min(header.params.nCtxTrain, DEFAULT_CTX), nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
+  const {
+    nCtx = Math.min(header.params.nCtxTrain, DEFAULT_CTX),
+    nBatch = DEFAULT_BATCH,
+    kvType = Type.F16,
+    nOut = 1,
+  } = options;
   const shape = { nCtx, nBatch: Math.min(nBatch, nCtx), kvType, nOut };
   return contextGraphs(engine, header.build, header.params, weightLeafs(header), shape);
 }
@@ -134,7 +153,9 @@ function build(
 function checkContext(nCtx: number | undefined, nBatch: number, kvType: Type): void {
   const count = (name: string, n: number | undefined): void => {
     if (n === undefined || (Number.isInteger(n) && n >= 1 && n < 2 ** 31)) return;
-    throw new GraphError("bad-param", `model: ${name} is ${n}, expected a count of at least 1`, { actual: n });
+    throw new GraphError("bad-param", `model: ${name} is ${n}, expected a count of at least 1`, {
+      actual: n,
+    });
   };
   count("nCtx", nCtx);
   count("nBatch", nBatch);
@@ -142,4 +163,3 @@ function checkContext(nCtx: number | undefined, nBatch: number, kvType: Type): v
     throw new GraphError("bad-param", "model: kvType, expected Type.F16 or Type.F32", { actual: kvType });
   }
 }
-

@@ -135,7 +135,9 @@ class CpuExecutable implements Executable {
     const tensor = this.#planned.program.nodes[node]?.tensor;
     const what = tensor === undefined ? "" : ` (${Op[tensor.op]!.toLowerCase()}, ${tensor.label()})`;
     if (status === Status.TIMEOUT) {
-      throw new DeviceError("timeout", `threads: a worker stopped answering at node ${node}${what}`, { node });
+      throw new DeviceError("timeout", `threads: a worker stopped answering at node ${node}${what}`, {
+        node,
+      });
     }
     throw new DeviceError("trap", `node ${node}${what} trapped: an index or address is out of range`, {
       node,

@@ -5,11 +5,12 @@ import { Op, SRC_LIVE, Type } from "../../assembly/abi.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import { Tensor } from "../graph/tensor.ts";
 import { contiguous } from "../shape.ts";
+import { dotType } from "../ops/mul_mat.ts";
 import { isQuantized } from "../types.ts";
 
 /** Activation type that the dot product of a weight type wants; undefined when it takes F32. */
 export function dotPartner(type: Type): Type | undefined {
-  return isQuantized(type) ? Type.Q8_0 : undefined;
+  return isQuantized(type) ? dotType(type) : undefined;
 }
 
 /** The program with casts inserted before the first product that needs each. */
@@ -37,5 +38,12 @@ function lowerNode(node: ProgramNode, casts: Map<Tensor, Map<Type, Tensor>>): Pr
 function castTo(x: Tensor, type: Type, live: Tensor | undefined): Tensor {
   const src: (Tensor | undefined)[] = [x];
   if (live !== undefined) src[SRC_LIVE] = live;
-  return new Tensor({ op: Op.CPY, type, ne: x.ne, nb: contiguous(type, x.ne), src, name: x.name === "" ? "" : `${x.name} (cast)` });
+  return new Tensor({
+    op: Op.CPY,
+    type,
+    ne: x.ne,
+    nb: contiguous(type, x.ne),
+    src,
+    name: x.name === "" ? "" : `${x.name} (cast)`,
+  });
 }

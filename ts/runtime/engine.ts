@@ -9,7 +9,13 @@ import { alignUp } from "../shape.ts";
 import { Arena, type MemoryReport } from "./arena.ts";
 import type { Backend, Buffer, BufferUse, Executable } from "./backend.ts";
 import { CpuBackend, CpuBuffer } from "./cpu.ts";
-import { bindProgram, type GraphPlanView, planProgram, type PlannedProgram, type PlanSettings } from "./plan_program.ts";
+import {
+  bindProgram,
+  type GraphPlanView,
+  planProgram,
+  type PlannedProgram,
+  type PlanSettings,
+} from "./plan_program.ts";
 import { recordCount } from "./records.ts";
 import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate, type WasmOption } from "./wasm.ts";
@@ -46,16 +52,21 @@ const START_PAGES = 32;
  * Starts an engine: compiles the core, takes memory, starts the threads.
  *
  * @throws {TypeError} for an unknown option
- * @throws {DeviceError} no-simd, bad-wasm, out-of-memory, unsupported
+ * @throws {DeviceError} no-simd, bad-wasm, wasm-blocked, out-of-memory, unsupported
  */
 export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
   checkOptions("createEngine", options, OPTIONS);
   const { nThreads, device = "auto", logger, maxMemory = 65536 * PAGE } = options;
   if (device !== "auto" && device !== "cpu") {
-    throw new DeviceError("unsupported", `createEngine: device "${String(device)}", expected "auto" or "cpu"`);
+    throw new DeviceError(
+      "unsupported",
+      `createEngine: device "${String(device)}", expected "auto" or "cpu"`,
+    );
   }
   if (nThreads !== undefined && !(Number.isInteger(nThreads) && nThreads >= 1 && nThreads <= 64)) {
-    throw new GraphError("bad-param", `createEngine: nThreads is ${nThreads}, expected 1 to 64`, { actual: nThreads });
+    throw new GraphError("bad-param", `createEngine: nThreads is ${nThreads}, expected 1 to 64`, {
+      actual: nThreads,
+    });
   }
   const wanted = nThreads ?? defaultThreads(reportedCores());
   const shared = wanted > 1 && canShare();
@@ -63,11 +74,21 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
     logger?.warn?.("memory cannot be shared here (a page must be cross-origin isolated): one thread");
   }
   const core = await compileCore(options.wasm, shared);
-  const { memory, maxPages } = createMemory(START_PAGES, shared, Math.min(65536, Math.floor(maxMemory / PAGE)));
+  const { memory, maxPages } = createMemory(
+    START_PAGES,
+    shared,
+    Math.min(65536, Math.floor(maxMemory / PAGE)),
+  );
   const exports = instantiate(core.module, memory);
   const arena = new Arena(memory, maxPages * PAGE, exports);
   const pool = await startPool(
-    { module: core.module, memory, core: exports, nThreads: shared ? wanted : 1, workerUrl: options.workerUrl },
+    {
+      module: core.module,
+      memory,
+      core: exports,
+      nThreads: shared ? wanted : 1,
+      workerUrl: options.workerUrl,
+    },
     logger,
   );
   return new Engine(core, exports, arena, new CpuBackend(arena, pool, CPU_ALIGN));
@@ -151,11 +172,15 @@ export class Engine implements GraphHost {
     const { maxSize } = this.backend.bufferType;
     const offsets = tensors.map((t) => {
       if (t.nBytes > maxSize) {
-        throw new GraphError("too-large", `${t.label()}: ${t.nBytes} bytes; ${this.backend.name} takes ${maxSize}`, {
-          tensor: t.name,
-          expected: maxSize,
-          actual: t.nBytes,
-        });
+        throw new GraphError(
+          "too-large",
+          `${t.label()}: ${t.nBytes} bytes; ${this.backend.name} takes ${maxSize}`,
+          {
+            tensor: t.name,
+            expected: maxSize,
+            actual: t.nBytes,
+          },
+        );
       }
       const at = size;
       size = alignUp(size + t.nBytes, alignment);
@@ -199,9 +224,15 @@ export class Engine implements GraphHost {
   }
 
   /** The plan of a graph that is not kept: to look at, with a budget and a seed of your own. */
-  planOnly(graph: Graph, options: { readonly budget?: number | undefined; readonly seed?: number | undefined } = {}): GraphPlanView {
+  planOnly(
+    graph: Graph,
+    options: { readonly budget?: number | undefined; readonly seed?: number | undefined } = {},
+  ): GraphPlanView {
     this.#alive();
-    const { plan, records } = planProgram(this.arena, this.core, this.#lower(graph), { ...this.#settings(), ...options });
+    const { plan, records } = planProgram(this.arena, this.core, this.#lower(graph), {
+      ...this.#settings(),
+      ...options,
+    });
     this.arena.free(records);
     return plan;
   }
@@ -283,9 +314,13 @@ export class Engine implements GraphHost {
     checkProgram(program);
     for (const { tensor, src } of program.nodes) {
       if (this.backend.supportsOp(tensor, src)) continue;
-      throw new GraphError("unsupported-op", `${tensor.label()}: no kernel on ${this.backend.name} for these types`, {
-        op: tensor.name,
-      });
+      throw new GraphError(
+        "unsupported-op",
+        `${tensor.label()}: no kernel on ${this.backend.name} for these types`,
+        {
+          op: tensor.name,
+        },
+      );
     }
     return program;
   }
@@ -303,10 +338,14 @@ export class Engine implements GraphHost {
   #alloc(size: number, use: BufferUse): Buffer {
     const type = this.backend.bufferType;
     if (size > type.maxSize) {
-      throw new DeviceError("buffer-too-large", `${type.name}: a buffer of ${size} bytes; the largest is ${type.maxSize}`, {
-        expected: type.maxSize,
-        actual: size,
-      });
+      throw new DeviceError(
+        "buffer-too-large",
+        `${type.name}: a buffer of ${size} bytes; the largest is ${type.maxSize}`,
+        {
+          expected: type.maxSize,
+          actual: size,
+        },
+      );
     }
     return type.alloc(size, use);
   }

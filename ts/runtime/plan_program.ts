@@ -36,12 +36,24 @@ export interface PlannedProgram extends Planned {
  * @throws {GraphError} bad-plan, too-large
  * @throws {DeviceError} out-of-memory
  */
-export function planProgram(arena: Arena, core: Exports, program: Program, settings: PlanSettings): PlannedProgram {
+export function planProgram(
+  arena: Arena,
+  core: Exports,
+  program: Program,
+  settings: PlanSettings,
+): PlannedProgram {
   const records = arena.alloc(recordCount(program) * NODE_BYTES, Region.RECORDS);
   try {
     writeRecords(arena, records, program, settings.nThreads, settings.addressOf);
     const { type, budget, seed } = settings;
-    const range = { records, nLeafs: program.leafs.length, nNodes: program.nodes.length, alignment: type.alignment, budget, seed };
+    const range = {
+      records,
+      nLeafs: program.leafs.length,
+      nNodes: program.nodes.length,
+      alignment: type.alignment,
+      budget,
+      seed,
+    };
     const result = planGraph({ memory: arena.memory, exports: core }, range);
     return {
       program,
@@ -73,7 +85,12 @@ function tensorsOf(program: Program): Tensor[] {
   return [...program.leafs, ...program.nodes.map((node) => node.tensor)];
 }
 
-function forPlaced(arena: Arena, records: number, program: Program, use: (t: Tensor, offset: number) => void): void {
+function forPlaced(
+  arena: Arena,
+  records: number,
+  program: Program,
+  use: (t: Tensor, offset: number) => void,
+): void {
   const { f64 } = arena;
   tensorsOf(program).forEach((t, i) => {
     const offset = f64[(records + i * NODE_BYTES + NODE_OFFS) / 8]!;
@@ -83,7 +100,10 @@ function forPlaced(arena: Arena, records: number, program: Program, use: (t: Ten
 
 // Per record, the record whose memory it took over in place; -1 = none.
 function parents(arena: Arena, records: number, program: Program): Int32Array {
-  return Int32Array.from({ length: recordCount(program) }, (_, i) => arena.i32[(records + i * NODE_BYTES + NODE_PARENT) / 4]!);
+  return Int32Array.from(
+    { length: recordCount(program) },
+    (_, i) => arena.i32[(records + i * NODE_BYTES + NODE_PARENT) / 4]!,
+  );
 }
 
 /** The plan of one graph. */
@@ -131,7 +151,7 @@ export class GraphPlanView implements Plan {
     const takers = this.#takers(names);
     const { peak, lowerBound, sum, optimal, ms } = this.#result;
     const entries = this.#result.entries.map((e) => ({
-      name: e.scratch ? `${names[e.record]!} (scratch)` : names[e.record]!,
+      name: names[e.record]!,
       lower: e.lower,
       upper: e.upper,
       size: e.size,
@@ -140,7 +160,16 @@ export class GraphPlanView implements Plan {
       inPlace: e.scratch ? [] : (takers.get(e.record) ?? []),
     }));
     const nLeafs = this.#program.leafs.length;
-    return { title, peak, lowerBound, sum, optimal, ms, entries, stepName: (step) => names[nLeafs + step] ?? `${step}` };
+    return {
+      title,
+      peak,
+      lowerBound,
+      sum,
+      optimal,
+      ms,
+      entries,
+      stepName: (step) => names[nLeafs + step] ?? `${step}`,
+    };
   }
 
   // Names of the results that took over the memory of a record, in order.

@@ -4,7 +4,7 @@
 //   this thread may block:            this is thread 0; workers 1.. sleep in wasm between runs
 //   a page's main thread:             a leader worker is thread 0; this thread awaits its message
 
-import { CTRL_ABORT, CTRL_ERROR_NODE, CTRL_SPIN, MAX_THREADS, Status } from "../../assembly/abi.ts";
+import { CTRL_ABORT, CTRL_ERROR_NODE, CTRL_SPIN, MAX_THREADS, type Status } from "../../assembly/abi.ts";
 import workerSource from "../../build/worker.txt";
 import { builtinModule } from "../builtin.ts";
 import { DeviceError } from "../errors.ts";
@@ -166,7 +166,10 @@ function nodeThread(worker: NodeWorker): Thread {
     post: (message) => worker.postMessage(message),
     next: (timeoutMs) =>
       new Promise((resolve, reject) => {
-        const timer = timeoutMs === undefined ? undefined : setTimeout(() => settle(reject)(new Error("no answer")), timeoutMs);
+        const timer =
+          timeoutMs === undefined
+            ? undefined
+            : setTimeout(() => settle(reject)(new Error("no answer")), timeoutMs);
         const settle = (f: (value: unknown) => void) => (value: unknown) => {
           clearTimeout(timer);
           worker.off("message", onMessage);
@@ -185,13 +188,17 @@ function nodeThread(worker: NodeWorker): Thread {
 }
 
 function webThread(url: string | URL | undefined): Thread {
-  const blob = url === undefined ? URL.createObjectURL(new Blob([workerSource], { type: "text/javascript" })) : undefined;
+  const blob =
+    url === undefined
+      ? URL.createObjectURL(new Blob([workerSource], { type: "text/javascript" }))
+      : undefined;
   const worker = new Worker(url ?? blob!, { type: "module" });
   return {
     post: (message) => worker.postMessage(message),
     next: (timeoutMs) =>
       new Promise((resolve, reject) => {
-        const timer = timeoutMs === undefined ? undefined : setTimeout(() => reject(new Error("no answer")), timeoutMs);
+        const timer =
+          timeoutMs === undefined ? undefined : setTimeout(() => reject(new Error("no answer")), timeoutMs);
         worker.onmessage = (e) => {
           clearTimeout(timer);
           if (blob !== undefined) URL.revokeObjectURL(blob);

@@ -25,7 +25,7 @@ export interface Core {
  * Without an option: the relaxed build where the engine validates it and it passes a known-answer test, else the
  * baseline SIMD build. One file serves plain and shared memory: the memory import's flag is set here.
  *
- * @throws {DeviceError} no-simd, bad-wasm
+ * @throws {DeviceError} no-simd, bad-wasm, wasm-blocked
  */
 export async function compileCore(option: WasmOption | undefined, shared: boolean): Promise<Core> {
   if (typeof option === "string") {
@@ -33,15 +33,17 @@ export async function compileCore(option: WasmOption | undefined, shared: boolea
     return { module: await compile(build === "simd" ? simdBytes : relaxedBytes, shared, build), build };
   }
   if (option !== undefined) return { module: await compileGiven(option, shared), build: "custom" };
-  const relaxed = withShared(relaxedBytes, shared);
-  if (WebAssembly.validate(relaxed)) {
-    const module = await WebAssembly.compile(relaxed);
+  if (WebAssembly.validate(withShared(relaxedBytes, shared))) {
+    const module = await compile(relaxedBytes, shared, "relaxed");
     if (knownAnswer(module, shared)) return { module, build: "relaxed" };
   }
   return { module: await compile(simdBytes, shared, "simd"), build: "simd" };
 }
 
-async function compileGiven(option: Exclude<WasmOption, string>, shared: boolean): Promise<WebAssembly.Module> {
+async function compileGiven(
+  option: Exclude<WasmOption, string>,
+  shared: boolean,
+): Promise<WebAssembly.Module> {
   if (option instanceof WebAssembly.Module) return option;
   const response = option instanceof URL ? await fetch(option) : option;
   if (!(response instanceof Response)) {
@@ -51,7 +53,9 @@ async function compileGiven(option: Exclude<WasmOption, string>, shared: boolean
     return compile(bytes, shared, "the given bytes");
   }
   if (!response.ok) {
-    throw new DeviceError("bad-wasm", `wasm: ${response.url}: status ${response.status}`, { actual: response.status });
+    throw new DeviceError("bad-wasm", `wasm: ${response.url}: status ${response.status}`, {
+      actual: response.status,
+    });
   }
   return compile(new Uint8Array(await response.arrayBuffer()), shared, response.url);
 }
@@ -62,10 +66,22 @@ async function compile(bytes: Uint8Array, shared: boolean, from: string): Promis
     const what = start.trimStart().startsWith("<") ? "HTML" : JSON.stringify(start);
     throw new DeviceError("bad-wasm", `wasm: ${from} is not a wasm module but ${what}`, { actual: start });
   }
+  const core = withShared(bytes, shared);
   try {
-    return await WebAssembly.compile(withShared(bytes, shared));
+    return await WebAssembly.compile(core);
   } catch (cause) {
-    throw new DeviceError("no-simd", `wasm: this engine cannot compile the core (${from}); it needs wasm SIMD`, { cause });
+    if (WebAssembly.validate(core)) {
+      throw new DeviceError(
+        "wasm-blocked",
+        `wasm: ${from} is sound but may not be compiled; a page's policy must allow it (script-src 'wasm-unsafe-eval')`,
+        { cause },
+      );
+    }
+    throw new DeviceError(
+      "no-simd",
+      `wasm: this engine cannot compile the core (${from}); it needs wasm SIMD`,
+      { cause },
+    );
   }
 }
 

@@ -13,7 +13,13 @@ import type { Params } from "../params.ts";
 export type WeightMap = ReadonlyMap<string, Tensor>;
 
 /** Logits [V, O] of the rows that `batch.outRows` asks for. */
-export function llamaGraph(g: Graph, p: Params, weights: WeightMap, cache: KvCache, batch: BatchInputs): Tensor {
+export function llamaGraph(
+  g: Graph,
+  p: Params,
+  weights: WeightMap,
+  cache: KvCache,
+  batch: BatchInputs,
+): Tensor {
   const embd = need(weights, "token_embd.weight"); //                     [E, V]
   g.live = batch.live;
   let x = g.getRows(embd, batch.tokens); //                               [E, T]
@@ -25,7 +31,7 @@ export function llamaGraph(g: Graph, p: Params, weights: WeightMap, cache: KvCac
       a = g.getRows(a, batch.outRows); //                                 [E, O]
       x = g.getRows(x, batch.outRows); //                                 [E, O]
     }
-    const h = g.add(a, x);
+    const h = g.add(a, x).named(`${blk}attn + x`);
     x = g.add(feedForward(g, p, weights, blk, h), h);
   }
   const out = weights.get("output.weight") ?? embd; //                    [E, V]
@@ -50,13 +56,15 @@ function attention(
   const kRot = g.reshape(rope(g, p, w, k, batch.positions), [p.headDimK * p.nHeadKv, nTokens]);
   const kCache = g.setRows(cache.k[layer]!, kRot, batch.positions); //    [D*G, nCtx]
   const vCache = g.setRows(cache.v[layer]!, v, batch.positions); //       [D*G, nCtx]
-  const o = g.flashAttn({
-    q: g.permute(rope(g, p, w, q, batch.positions), [0, 2, 1, 3]), //     [D, T, H]
-    k: heads(g, kCache, p.headDimK, p.nHeadKv), //                        [D, nCtx, G]
-    v: heads(g, vCache, p.headDimV, p.nHeadKv), //                        [D, nCtx, G]
-    length: batch.length,
-    scale: 1 / Math.sqrt(p.headDimK),
-  }); //                                                                  [D, H, T]
+  const o = g
+    .flashAttn({
+      q: g.permute(rope(g, p, w, q, batch.positions), [0, 2, 1, 3]), //     [D, T, H]
+      k: heads(g, kCache, p.headDimK, p.nHeadKv), //                        [D, nCtx, G]
+      v: heads(g, vCache, p.headDimV, p.nHeadKv), //                        [D, nCtx, G]
+      length: batch.length,
+      scale: 1 / Math.sqrt(p.headDimK),
+    })
+    .named(`${blk}attn`); //                                                                  [D, H, T]
   return linear(g, w, `${blk}attn_output`, g.reshape(o, [p.headDimV * p.nHead, nTokens])); // [E, T]
 }
 
@@ -110,13 +118,13 @@ function feedForward(g: Graph, p: Params, w: WeightMap, blk: string, x: Tensor):
 }
 
 function norm(g: Graph, p: Params, w: WeightMap, name: string, x: Tensor): Tensor {
-  return g.mul(g.rmsNorm(x, p.rmsEps), need(w, `${name}.weight`));
+  return g.mul(g.rmsNorm(x, p.rmsEps), need(w, `${name}.weight`)).named(name);
 }
 
 function linear(g: Graph, w: WeightMap, name: string, x: Tensor): Tensor {
-  const y = g.mulMat(need(w, `${name}.weight`), x);
+  const y = g.mulMat(need(w, `${name}.weight`), x).named(name);
   const bias = w.get(`${name}.bias`);
-  return bias === undefined ? y : g.add(y, bias);
+  return bias === undefined ? y : g.add(y, bias).named(`${name} + bias`);
 }
 
 function need(w: WeightMap, name: string): Tensor {

@@ -1,0 +1,81 @@
+// What the built files may contain: nothing that a bundler, a policy or an edge host refuses.
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { build } from "esbuild";
+import { describe, expect, it } from "vitest";
+
+const DIST = resolve(import.meta.dirname, "../dist");
+/** Entries that a program imports; the command line is run, never bundled. */
+const ENTRIES = ["index.js", "llm.js", "gguf.js"];
+
+function files(pattern: RegExp): string[] {
+  return readdirSync(DIST, { recursive: true, encoding: "utf8" }).filter((name) => pattern.test(name));
+}
+
+/** Texts of an entry and of all chunks it imports, by name. */
+function entryTexts(entry: string): Map<string, string> {
+  const texts = new Map<string, string>();
+  const visit = (name: string): void => {
+    if (texts.has(name)) return;
+    const text = readFileSync(join(DIST, name), "utf8");
+    texts.set(name, text);
+    for (const [, chunk] of text.matchAll(/(?:from|import)\s*\(?\s*"\.\/([\w.-]+\.js)"/g)) visit(chunk!);
+  };
+  visit(entry);
+  return texts;
+}
+
+describe("built files", () => {
+  for (const entry of [...ENTRIES, "worker.js"]) {
+    it(`${entry} needs no address of its own, no eval and no module of Node`, () => {
+      for (const [name, text] of entryTexts(entry)) {
+        const found = [
+          /\bimport\.meta\b/,
+          /\beval\s*\(/,
+          /\bnew\s+Function\b/,
+          /\bfrom\s*"node:/,
+          /\brequire\s*\(/,
+        ].filter((p) => p.test(text));
+        expect(found, name).toEqual([]);
+      }
+    });
+  }
+
+  it("importing an entry does nothing by itself: unused imports leave no trace in a bundle", async () => {
+    for (const entry of ENTRIES) {
+      const contents = `import * as all from "./${entry}"; globalThis.kept = 1;`;
+      const { outputFiles } = await build({
+        stdin: { contents, resolveDir: DIST },
+        bundle: true,
+        format: "esm",
+        write: false,
+        minify: true,
+        logLevel: "silent",
+      });
+      expect(outputFiles[0]!.text.trim(), entry).toBe("globalThis.kept=1;");
+    }
+  });
+
+  it("only the command line writes to the console", () => {
+    for (const entry of ENTRIES) {
+      for (const [name, text] of entryTexts(entry)) expect(text, name).not.toMatch(/\bconsole\s*[.[]/);
+    }
+  });
+
+  it("JavaScript and wasm together stay under 1 MB, the core alone under 200 kB", () => {
+    const size = (names: readonly string[]): number =>
+      names.reduce((n, name) => n + statSync(join(DIST, name)).size, 0);
+    expect(files(/\.wasm$/).sort()).toEqual(["core.relaxed.wasm", "core.wasm"]);
+    for (const name of files(/\.wasm$/)) expect(size([name]), name).toBeLessThan(200_000);
+    expect(size(files(/\.(js|wasm)$/))).toBeLessThan(1_000_000);
+  });
+
+  it("typings name no ambient types that a user would have to install", () => {
+    const typings = files(/\.d\.ts$/);
+    expect(typings.length).toBeGreaterThan(10);
+    for (const name of typings) {
+      const text = readFileSync(join(DIST, name), "utf8");
+      expect(text, name).not.toMatch(/@webgpu\/types|\/\/\/\s*<reference|\bGPU[A-Z]\w*Usage\b|\bNodeJS\./);
+    }
+  });
+});

@@ -1,0 +1,313 @@
+// The same generation on every runtime and in headless Chromium, from the built package.
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { build as esbuild, type BuildOptions } from "esbuild";
+import { build as vite } from "vite";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { dataDir, describeWith, readJson } from "./data.ts";
+import { type Browser, startChromium } from "./hosts/chromium.ts";
+import { CHROMIUM, itNeeds, PLAYWRIGHT, type Runtime, RUNTIMES } from "./hosts/host.ts";
+import { type Ended, runCommand } from "./hosts/process.ts";
+import { type Server, startServer } from "./hosts/server.ts";
+
+const ROOT = resolve(import.meta.dirname, "..");
+const HOSTS = join(ROOT, "tests/hosts");
+const LIMIT_MS = 60_000;
+const TEST_MS = 2 * LIMIT_MS;
+const MODELS = ["f32", "f16"] as const;
+
+/** What reference.json holds of a generation. */
+interface Reference {
+  readonly gen: readonly {
+    readonly model: string;
+    readonly prompt: string;
+    readonly tokens: readonly number[];
+    readonly steps: readonly { readonly id: number }[];
+  }[];
+}
+
+/** A row that tests/hosts/program.mjs returns. */
+interface Row {
+  readonly name: string;
+  readonly source: string;
+  readonly build: string;
+  readonly nThreads: number;
+  readonly notices: readonly string[];
+  readonly generations: readonly {
+    readonly prompt: string;
+    readonly tokens: readonly number[];
+    readonly promptTokens: readonly number[];
+    readonly text: string;
+    readonly stopReason: string;
+  }[];
+}
+
+/** Names of a model and of the way its bytes come. */
+interface Source {
+  readonly name: string;
+  readonly source: string;
+}
+
+describeWith("models", "generation of stories260K", () => {
+  const folder = join(dataDir("models"), "stories260K");
+  const file = (name: string): string => join(folder, `stories260K-${name}.gguf`);
+  let reference: Reference["gen"] = [];
+
+  beforeAll(() => {
+    reference = readJson<Reference>("models", "stories260K/reference.json").gen;
+  });
+
+  const prompts = (): string[] => [...new Set(reference.map((g) => g.prompt))];
+
+  /** What a host must return for a model, from the reference. */
+  function wanted(name: string): unknown[] {
+    const of = reference.filter((g) => g.model === name);
+    expect(of.length).toBeGreaterThan(0);
+    return of.map(({ prompt, tokens, steps }) => ({
+      prompt,
+      tokens: steps.map((s) => s.id),
+      promptTokens: tokens,
+      stopReason: "limit",
+    }));
+  }
+
+  function expectRows(rows: readonly Row[], sources: readonly Source[]): void {
+    expect(rows.map(({ name, source }) => ({ name, source }))).toEqual(sources);
+    for (const { name, source, generations } of rows) {
+      expect(generations, `${name} from ${source}`).toMatchObject(wanted(name));
+      for (const { text } of generations) expect(text).toMatch(/^[\x20-\x7e\n]{40,}$/);
+    }
+  }
+
+  describe("runtimes", () => {
+    const sources = [...MODELS.map((name) => ({ name, source: "path" })), { name: "f32", source: "buffer" }];
+
+    async function run(runtime: Runtime, script: string, change: object = {}): Promise<Ended> {
+      const models = sources.map((s) => ({ ...s, path: file(s.name) }));
+      const task = { models, prompts: prompts(), maxTokens: 40, nThreads: 2, ...change };
+      const env = { NODE_OPTIONS: "", NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", DO_NOT_TRACK: "1" };
+      const options = { limitMs: LIMIT_MS, cwd: ROOT, env };
+      return runCommand(runtime.command, [...runtime.args, script, JSON.stringify(task)], options);
+    }
+
+    /** The rows of a process that ended well by itself and said nothing else. */
+    function rowsOf(ended: Ended): Row[] {
+      expect(ended).toMatchObject({ code: 0, timedOut: false, stderr: "" });
+      const lines = ended.stdout.trimEnd().split("\n");
+      expect(lines).toHaveLength(1);
+      return JSON.parse(lines[0]!) as Row[];
+    }
+
+    for (const runtime of RUNTIMES) {
+      const needs = [runtime.command];
+      const program = join(HOSTS, "command.mjs");
+
+      itNeeds(
+        needs,
+        `${runtime.name} tells the reference's stories with two threads, quietly, and ends`,
+        async () => {
+          const rows = rowsOf(await run(runtime, program));
+          expectRows(rows, sources);
+          for (const row of rows)
+            expect(row).toMatchObject({ nThreads: 2, notices: [], build: runtime.build });
+        },
+        TEST_MS,
+      );
+
+      itNeeds(
+        needs,
+        `${runtime.name} ends by itself although nothing was disposed`,
+        async () => {
+          const rows = rowsOf(await run(runtime, program, { keep: true, prompts: prompts().slice(0, 1) }));
+          expect(rows).toHaveLength(sources.length);
+        },
+        TEST_MS,
+      );
+    }
+
+    it(
+      "a CommonJS bundle made by esbuild runs in Node",
+      async () => {
+        const out = await mkdtemp(join(tmpdir(), "slackwater-cjs-"));
+        try {
+          const script = join(out, "bundle.cjs");
+          await bundle({
+            entryPoints: [join(HOSTS, "command.mjs")],
+            format: "cjs",
+            platform: "node",
+            outfile: script,
+          });
+          expectRows(rowsOf(await run(RUNTIMES[0]!, script)), sources);
+        } finally {
+          await rm(out, { recursive: true, force: true });
+        }
+      },
+      TEST_MS,
+    );
+  });
+
+  describe("Chromium", () => {
+    const sources = [
+      { name: "f32", source: "url" },
+      { name: "f16", source: "blob" },
+      { name: "f32", source: "buffer" },
+    ];
+    const needs = [CHROMIUM, PLAYWRIGHT];
+    let server: Server | undefined;
+    let browser: Browser | undefined;
+
+    beforeAll(async () => {
+      if (!needs.every((p) => existsSync(p)) && process.env["CI"] !== "true") return;
+      const task = { models: sources, prompts: prompts(), maxTokens: 40 };
+      const script = await pageScript();
+      const files: [string, string | URL][] = [
+        ["page.html", '<!doctype html><script type="module" src="page.js"></script>'],
+        ["page.js", script],
+        ["vite.html", '<!doctype html><script type="module" src="vite.js"></script>'],
+        ["vite.js", await viteScript()],
+        ["worker.js", pathToFileURL(join(ROOT, "dist/worker.js"))],
+        ["task.json", JSON.stringify(task)],
+        ...MODELS.map((name): [string, URL] => [`models/${name}.gguf`, pathToFileURL(file(name))]),
+      ];
+      server = await startServer(new Map(files));
+      browser = await startChromium();
+    }, LIMIT_MS);
+
+    afterAll(async () => {
+      await browser?.close();
+      await server?.close();
+    });
+
+    async function rowsOf(address: string): Promise<{ rows: Row[]; others: readonly string[] }> {
+      const { line, others } = await browser!.logged(`${server!.origin}/${address}`, "rows ", LIMIT_MS);
+      const rows = JSON.parse(line) as Row[] | { error: string };
+      if (!Array.isArray(rows)) throw new Error(`${address}: ${rows.error}`);
+      expectRows(rows, sources);
+      return { rows, others };
+    }
+
+    itNeeds(
+      needs,
+      "an isolated page computes with two threads",
+      async () => {
+        const { rows, others } = await rowsOf("isolated/page.html?nThreads=2");
+        for (const row of rows) expect(row).toMatchObject({ nThreads: 2, notices: [], build: "relaxed" });
+        expect(others).toEqual([]);
+      },
+      TEST_MS,
+    );
+
+    itNeeds(
+      needs,
+      "a page that is not isolated computes with one thread and says so once",
+      async () => {
+        const { rows, others } = await rowsOf("plain/page.html?nThreads=2");
+        for (const row of rows)
+          expect(row).toMatchObject({ nThreads: 1, notices: [expect.stringContaining("isolated")] });
+        expect(others).toEqual([]);
+      },
+      TEST_MS,
+    );
+
+    itNeeds(
+      needs,
+      "a bundle made by vite computes in a page",
+      async () => {
+        const { rows } = await rowsOf("isolated/vite.html?nThreads=2");
+        for (const row of rows) expect(row).toMatchObject({ nThreads: 2, notices: [] });
+      },
+      TEST_MS,
+    );
+
+    itNeeds(
+      needs,
+      "a dedicated worker of an isolated page computes with two threads",
+      async () => {
+        const { rows } = await rowsOf("isolated/page.html?nThreads=2&in=worker");
+        for (const row of rows) expect(row).toMatchObject({ nThreads: 2, notices: [] });
+      },
+      TEST_MS,
+    );
+
+    itNeeds(
+      needs,
+      "a dedicated worker of a page that is not isolated computes with one thread and says so once",
+      async () => {
+        const { rows } = await rowsOf("plain/page.html?nThreads=2&in=worker");
+        for (const row of rows)
+          expect(row).toMatchObject({ nThreads: 1, notices: [expect.stringContaining("isolated")] });
+      },
+      TEST_MS,
+    );
+
+    itNeeds(
+      needs,
+      "a policy that blocks blob workers leaves one thread and one notice",
+      async () => {
+        const { rows } = await rowsOf("strict/page.html?nThreads=2");
+        for (const row of rows)
+          expect(row).toMatchObject({ nThreads: 1, notices: [expect.stringMatching(/worker/)] });
+      },
+      TEST_MS,
+    );
+
+    itNeeds(
+      needs,
+      "under that policy a worker file of the site's own brings the threads back",
+      async () => {
+        const { rows } = await rowsOf("strict/page.html?nThreads=2&workerUrl=worker.js");
+        for (const row of rows) expect(row).toMatchObject({ nThreads: 2, notices: [] });
+      },
+      TEST_MS,
+    );
+
+    itNeeds(
+      needs,
+      "a policy that forbids wasm is a typed error that names the missing word",
+      async () => {
+        const blocked = /^closed.*: DeviceError wasm-blocked: .*'wasm-unsafe-eval'/;
+        await expect(rowsOf("closed/page.html?nThreads=1")).rejects.toThrow(blocked);
+      },
+      TEST_MS,
+    );
+  });
+
+  async function bundle(options: BuildOptions): Promise<string> {
+    // hidden by esbuild too when the package lies in node_modules
+    const logOverride = { "ignored-bare-import": "silent" as const };
+    const result = await esbuild({ bundle: true, logLevel: "silent", logOverride, ...options });
+    expect(result.warnings).toEqual([]);
+    return result.outputFiles?.[0]?.text ?? "";
+  }
+
+  function pageScript(): Promise<string> {
+    return bundle({
+      entryPoints: [join(HOSTS, "page.mjs")],
+      format: "esm",
+      platform: "browser",
+      write: false,
+    });
+  }
+
+  async function viteScript(): Promise<string> {
+    const out = await mkdtemp(join(tmpdir(), "slackwater-vite-"));
+    try {
+      const lib = { entry: join(HOSTS, "page.mjs"), formats: ["es" as const], fileName: "page" };
+      const built = await vite({
+        root: HOSTS,
+        configFile: false,
+        logLevel: "silent",
+        publicDir: false,
+        build: { lib, write: false, outDir: out, minify: true },
+      });
+      const output = [built].flat().flatMap((b) => ("output" in b ? b.output : []));
+      expect(output.map((o) => o.type)).toEqual(["chunk"]);
+      return output[0]!.type === "chunk" ? output[0]!.code : "";
+    } finally {
+      await rm(out, { recursive: true, force: true });
+    }
+  }
+});
