@@ -156,3 +156,33 @@ export class Core {
     return { type, ne, nb: strides, record: p, data: at };
   }
 }
+
+/** A stream of numbers between -1 and 1, the same for the same seed. */
+export function stream(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 31 - 1;
+  };
+}
+
+/** `n` numbers of a stream as f32. */
+export function samples(n: number, next: () => number): Float32Array {
+  return Float32Array.from({ length: n }, next);
+}
+
+/** Sum of squared differences over the sum of squares of y. */
+export function nmse(x: ArrayLike<number>, y: ArrayLike<number>): number {
+  let error = 0;
+  let size = 0;
+  for (let i = 0; i < y.length; i++) {
+    error += (x[i]! - y[i]!) ** 2;
+    size += y[i]! ** 2;
+  }
+  return size === 0 ? error : error / size;
+}
+
+/** Builds this engine can run: "relaxed" where relaxed SIMD is not behind a flag. */
+export const BUILDS: readonly string[] = ["simd", "relaxed"].filter((name) =>
+  WebAssembly.validate(readFileSync(new URL(`../build/${name}.wasm`, import.meta.url))),
+);

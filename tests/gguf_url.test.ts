@@ -1,5 +1,6 @@
 // A file behind an address: one request, clear errors, no connection left behind.
 import type { ServerResponse } from "node:http";
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { DeviceError, type FormatError } from "../ts/errors.ts";
 import { openGguf, openSource, writeGguf } from "../ts/gguf/index.ts";
@@ -51,6 +52,19 @@ describe("an address", () => {
     expectAll(places);
   });
 
+  it("works with a packed body, whose length says nothing", async () => {
+    server.answer = (_, response) => {
+      const packed = gzipSync(bytes, { level: 1 });
+      response.writeHead(200, { "content-encoding": "gzip", "content-length": packed.length });
+      response.end(packed);
+    };
+    const opened = await openGguf(url());
+    expect(opened.source.size).toBeUndefined();
+    const { parts, places } = partsOf(opened, plain);
+    await opened.source.load(parts);
+    expectAll(places);
+  });
+
   it("works where the header comes in many small chunks", async () => {
     const strings = Array.from({ length: 3000 }, (_, i) => `key ${i}`);
     const header = writeGguf(
@@ -86,9 +100,11 @@ describe("an address", () => {
   });
 
   it("that cannot be reached is named", async () => {
-    const error = (await failure(openGguf("http://127.0.0.1:9/model.gguf"))) as DeviceError;
+    const gone = await startServer();
+    gone.close();
+    const error = (await failure(openGguf(`${gone.base}/model.gguf`))) as DeviceError;
     expect([error instanceof DeviceError, error.code]).toEqual([true, "io"]);
-    expect(error.message).toContain("http://127.0.0.1:9/model.gguf");
+    expect(error.message).toContain(`${gone.base}/model.gguf`);
   });
 
   const cuts: [string, (response: ServerResponse, end: number) => void][] = [

@@ -1,12 +1,13 @@
 // FLASH_ATTN_EXT: attention in one pass over the cells, with a running maximum and sum per row.
 //
 //   q [D, N, H, S] f32, k [D, KV, Hk, S], v [Dv, KV, Hv, S] -> dst [Dv, H, N, S]
-//   mask F16 or F32 [KV, >= N, Hm, Sm], sinks F32 [H], length I32 [2] = {live cells, position of token 0}
+//   mask F16 or F32 [KV, >= N, Hm, Sm], sinks F32 [H], length I32 [2] = {live cells, position of token 0},
+//   spans I32 [2, >= N] = {first cell, end} that a token may see; the token's own cell has its index
 //
 // A row is one token of one head. Rows that share a KV head are taken up to ROWS at a time through tiles of CELLS cells
-// that are converted to f32 once; tiles start at multiples of CELLS. A row's result depends on its own cells only, so a
-// batch, a single token and any number of threads give the same bits. Cells that a row does not see are never read for
-// it; cells that no row sees are never read at all.
+// that are converted to f32 once; tiles start at multiples of CELLS, counted from the first cell of a span. A row's
+// result depends on its own cells only, so a batch, a single token and any number of threads give the same bits. Cells
+// that a row does not see are never read for it; cells that no row sees are never read at all.
 //
 // Scratch of a thread: Work | Row[ROWS] | scores | q rows | accumulators | k tile | v tile
 
@@ -26,6 +27,7 @@ const SCALE = 0;
 const MAX_BIAS = 1;
 const SOFTCAP = 2;
 const WINDOW = 4;
+const TWO_SIDED = 5;
 
 /** What all rows of a call share. Pointers to the parts of the scratch. */
 @unmanaged
@@ -46,6 +48,8 @@ class Work {
   /** cells that some row sees */
   lo: i32;
   hi: i32;
+  /** where tiles are counted from */
+  origin: i32;
 }
 
 /** One token of one head. */
@@ -56,9 +60,10 @@ class Row {
   /** its mask row, or 0 */
   mask: usize;
   out: usize;
-  /** cells it may see */
+  /** cells it may see, and its own */
   lo: i32;
   hi: i32;
+  own: i32;
   slope: f32;
   sink: f32;
   top: f32;
@@ -71,7 +76,7 @@ function rowOf(w: Work, i: i32): Row {
   return changetype<Row>(w.rows + ((<usize>i) << 6));
 }
 
-/** Parameters: scale, max bias, soft cap, precision (ignored), window. */
+/** Parameters: scale, max bias, soft cap, precision (ignored), window, whether it looks both ways. */
 export function flashAttnExt(n: Node, ith: i32, nth: i32): void {
   const k = n.src1!;
   const live = n.live;
@@ -85,11 +90,26 @@ export function flashAttnExt(n: Node, ith: i32, nth: i32): void {
   const w = layOut(n, n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith);
   while (r < end) {
     const first = r % perHead;
-    w.count = min(ROWS, min(perHead - first, end - r));
+    w.origin = originOf(n, first / (perHead / tokens));
+    w.count = alike(n, w.origin, first, min(ROWS, min(perHead - first, end - r)), perHead / tokens);
     const unit = r / perHead;
     attend(n, w, unit % heads, unit / heads, first);
     r += w.count;
   }
+}
+
+// First cell of the span of token t.
+function originOf(n: Node, t: i32): i32 {
+  const spans = n.src6;
+  return spans == null ? 0 : max(0, load<i32>(rowAt(spans, t, 0, 0)));
+}
+
+// How many of `count` rows, `group` to a token, have spans with the same first cell.
+function alike(n: Node, origin: i32, first: i32, count: i32, group: i32): i32 {
+  if (n.src6 == null) return count;
+  let i = 1;
+  while (i < count && originOf(n, (first + i) / group) == origin) i++;
+  return i;
 }
 
 function layOut(n: Node, scratch: usize): Work {
@@ -124,7 +144,8 @@ function attend(n: Node, w: Work, head: i32, s: i32, first: i32): void {
   const v2 = head / (heads / v.ne2);
   const k3 = s / (n.ne3 / k.ne3);
   const v3 = s / (n.ne3 / v.ne3);
-  for (let j = w.lo & ~(CELLS - 1); j < w.hi; j += CELLS) {
+  const start = w.origin + (max(0, w.lo - w.origin) & ~(CELLS - 1));
+  for (let j = start; j < w.hi; j += CELLS) {
     const from = max(j, w.lo);
     const to = min(j + CELLS, w.hi);
     const pk = tileOf(k, rowAt(k, j, k2, k3), from - j, to - j, w.k, w.nbd);
@@ -159,16 +180,27 @@ function begin(n: Node, w: Work, i: i32, t: i32, h: i32, s: i32): void {
   memory.fill(r.acc, 0, w.nbv);
 }
 
-// Cells that token t may see: all, or with a length those up to its position and inside the window.
+// Cells that token t may see: those of its span, or up to its position in a sequence, or all; inside the window.
 function setRange(n: Node, r: Row, t: i32): void {
-  r.lo = 0;
-  r.hi = n.src1!.ne1;
+  const cells = n.src1!.ne1;
+  const spans = n.src6;
   const length = n.src5;
-  if (length == null) return;
-  const pos = load<i32>(length.data + length.nb0) + t;
+  r.lo = 0;
+  r.hi = cells;
+  r.own = t;
+  if (spans != null) {
+    const p = rowAt(spans, t, 0, 0);
+    r.lo = max(0, load<i32>(p));
+    r.hi = min(cells, load<i32>(p + spans.nb0));
+  } else if (length != null) {
+    r.own = load<i32>(length.data + length.nb0) + t;
+    r.hi = max(0, min(min(cells, load<i32>(length.data)), r.own + 1));
+  }
   const window = paramI(n, WINDOW);
-  r.hi = max(0, min(min(r.hi, load<i32>(length.data)), pos + 1));
-  if (window > 0) r.lo = max(0, pos - window + 1);
+  if (window == 0) return;
+  const both = paramI(n, TWO_SIDED) != 0;
+  r.lo = max(r.lo, r.own - (both ? window / 2 : window - 1));
+  if (both) r.hi = min(r.hi, r.own + window / 2 + 1);
 }
 
 // Rows [from, to) of a tile as f32: where they are, or converted to `scratch` with stride nbs. p: row 0 of the tile.
@@ -187,6 +219,7 @@ function step(n: Node, w: Work, r: Row, j: i32, pk: usize, nbk: usize, pv: usize
   if (a >= b) return;
   scores(w, r.q, pk, nbk, a, b);
   if (r.mask != 0) addMask(n.src3!, w.p, r, j, a, b);
+  else if (paramF(n, MAX_BIAS) > 0) addDistance(w.p, r, j, a, b);
   const top = max<f32>(r.top, highest(w.p, a, b));
   if (top == -Infinity) return;
   if (top != r.top) rescale(w, r, top);
@@ -243,6 +276,14 @@ function addMask(mask: Node, p: usize, r: Row, j: i32, a: i32, b: i32): void {
     const m = mask.type == Type.F16 ? f16ToF32(load<u16>(pm)) : load<f32>(pm);
     const pc = p + ((<usize>c) << 2);
     store<f32>(pc, m == -Infinity ? m : load<f32>(pc) + r.slope * m);
+  }
+}
+
+// ALiBi without a mask: less slope for each cell of distance.
+function addDistance(p: usize, r: Row, j: i32, a: i32, b: i32): void {
+  for (let c = a; c < b; c++) {
+    const pc = p + ((<usize>c) << 2);
+    store<f32>(pc, load<f32>(pc) - r.slope * <f32>abs(j + c - r.own));
   }
 }
 

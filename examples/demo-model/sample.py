@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads the GGUF file with numpy alone and continues a text, the likeliest token each time (or --temp).
 
-    python3 sample.py ../../models/slackwater-stories.gguf "Once upon a time"
+    python3 sample.py slackwater-stories.gguf "Once upon a time"
     python3 sample.py FILE --reference reference.json     writes the reference runs
 """
 import argparse

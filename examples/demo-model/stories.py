@@ -96,6 +96,8 @@ OPEN_TALE = [
     'once upon a time, {land}, there lived a {a} {k} named {h}.',
     'once upon a time, there lived a {a} {k}[| {land}]. {Hp} name was {h}.',
     'once upon a time there was a {k} who lived {land}. {Hp} name was {h}, and {hs} was very {trait}.',
+    'once upon a time[,|] there was a {k} [named|called] {h}.',
+    'once upon a time, {h} the {k} lived {land}.',
 ]
 OPEN_OTHER = [
     'there once was a {a} {k} named {h} who lived {land}.',
@@ -164,7 +166,7 @@ SHAPES['young'] = [
     '"[Do not cry|Do not be afraid]," said {h}. "[I will take you home|We will find your mother]. Where do you live?" "I live [by|near] the {yhome}," said the {y}[| and wiped away a tear].',
     '[so they set off together.|{h} took the {y} along.|they walked side by side.] first they came to the {near}, but [nobody was there|it was the wrong way]. then they met {f} the {fk}. "[Have you seen the {ymom}|Do you know the way to the {yhome}]?" asked {h}. "[Yes, follow the path past the big rock|Yes, go over the little bridge|Yes, I just saw her. Go that way]," said {f}.',
     '[the way was long, and the {y} got tired, so {h} sang a song.|it started to rain, but they kept going.|it was getting late, and {h} walked a little faster.|] [at last|finally], they saw the {yhome}.',
-    '"[My baby|There you are|My little one]!" cried the {ymom}. [The {y} ran to her as fast as it could.|The {y} cuddled up to her.] "Thank you, {h}! [You are so kind|How can I ever thank you|You are always welcome here]!"',
+    '"[My baby|There you are|My little one]!" cried the {ymom}. [The {y} ran to her as fast as it could.|The {y} cuddled up to her.] "Thank you, {h}! [You are so kind!|How can I ever thank you?|You are always welcome here!]"',
     '{h} [waved and walked home under the first stars|went home with a warm feeling in {hp} heart|smiled all the way home]. [{Hs} had made a new friend that day.|It was good to help someone.|The {y} often came to visit {ho} after that.]',
 ]
 SHAPES['share'] = [
@@ -186,7 +188,7 @@ SHAPES['noise'] = [
 SHAPES['garden'] = [
     '{One}, {hp} {m} gave {ho} a tiny {seed} seed. "[Plant it and take care of it|Put it in the ground and wait]," {ms} said. {h} dug a little hole, put the seed in and gave it some water.',
     '?[every morning|each day], {h} ran to the garden to look. but there was nothing but [brown earth|mud]. "[Why does it not grow|Is my seed asleep|How long must I wait]?" {hs} asked. "[Good things need time|Be patient|It is growing where you cannot see it]," said {hp} {m}.',
-    '[one day it was very hot, and {h} carried water from the {near}.|one night there was a storm, and {h} put a box over the place.|{h} pulled out the weeds and sang to the seed.] {f} the {fk} came by and said, "[You are wasting your time|Nothing will ever grow there|You have to believe in it]." {h} [just smiled and kept on going|did not give up].',
+    '[one day it was very hot, and {h} carried water from the well.|one night there was a storm, and {h} put a box over the place.|{h} pulled out the weeds and sang to the seed.] {f} the {fk} came by and said, "[You are wasting your time|Nothing will ever grow there|You have to believe in it]." {h} [just smiled and kept on going|did not give up].',
     'then, one {wx2} morning, there was a tiny green leaf! [{h} was so happy that {hs} danced around it.|"It is growing! It is growing!" shouted {h}.] [day after day, it grew taller.|week after week, it grew and grew.]',
     'at the end of the summer, it was {plant}. [everyone came to look at it.|{h} had never seen anything so beautiful.|{Hp} {m} hugged {ho} and said, "You did that all by yourself."]',
     '[{h} shared it with {f} and saved one seed for the next year.|{h} gave {f} a seed too, and together they made a new garden.|now {h} knew that good things take time.]',
@@ -201,7 +203,7 @@ SHAPES['journey'] = [
 ]
 SHAPES['cook'] = [
     '{One}, {h} wanted to make {food} for {hp} friend {f} the {fk}. [It was a surprise.|It was the birthday of {f}.|{f} was ill in bed.]',
-    '{h} [looked in the kitchen|took out a big bowl|put on an apron]. but there {is} no {ing} [left|in the house]! "[What shall I do now|I cannot make {food} without {ing}]," said {h}.',
+    '{h} [looked in the kitchen|took out a big bowl|put on an apron]. but there {is} no {ing} [left|in the house]! "[What shall I do now?|I cannot make {food} without {ing}!]" said {h}.',
     'so {hs} took a basket and went to the {owner}. "[Please, may I have some {ing}|Do you have some {ing} for me]?" {hs} asked. "[Of course|Gladly], but first you must help me [sweep the floor|carry this wood|find my lost glove]," said the {owner}.',
     '{h} [worked hard|helped right away|did the work with a song]. soon everything was done, and the {owner} gave {ho} the basket full of {ing}. {h} ran home [as fast as {hs} could|and did not drop a thing].',
     '{Hs} mixed and stirred and baked and cooked. [soon the whole house smelled wonderful.|a wonderful smell went through the house.] then {hs} carried the {food} to the house of {f}. "[Surprise|This is for you]!" said {h}.',
@@ -219,7 +221,7 @@ SHAPES['storm'] = [
     '{One}, the sky turned dark. a big storm was coming! {h} ran home[ as fast as {hs} could|]. but then {hs} heard a voice [{p1}|by the {near}]. "[Help! Help me|Please help me]!"',
     'It was {f} the {fk}. [{Fs} was stuck in the mud.|{Fp} foot was stuck under a branch.|The water was rising all around {fo}.] "[I cannot get out|Please do not leave me]!" cried {f}.',
     '?[{h} was scared of the storm, but {hs} did not run away.|The rain was cold, and the wind was strong.] "[Hold on! I am coming|I will help you]!" {hs} shouted. {h} ran to {fo} and pulled with all {hp} might, but [{f} did not move|it did not work].',
-    'then {hs} had an idea. {Hs} [found a long rope|took a strong branch|took off {hp} scarf] and held it out. "[Hold this tightly|Take this]!" {hs} called. one, two, three, and pull! [pop! {f} was free.|suddenly, {f} was free!]',
+    'then {h} had an idea. {Hs} [found a long rope|took a strong branch|took off {hp} scarf] and held it out. "[Hold this tightly|Take this]!" {hs} called. one, two, three, and pull! [pop! {f} was free.|suddenly, {f} was free!]',
     'they ran to the house of {h} and [sat down by the fire|dried themselves by the fire]. {Hp} {m} gave them [hot soup|warm milk with honey|hot tea and bread]. "[You saved me|You are very brave]," said {f}. "[That is what friends are for|You would do the same for me]," said {h}.',
     '[soon the storm was over, and a rainbow stood in the sky.|outside, the rain stopped, and the sun came out again.|when the storm was over, they jumped in all the puddles.] [from that day on, they were the best of friends.|{h} and {f} looked at it and smiled.|it was a day that they would never forget.]',
 ]
@@ -246,6 +248,70 @@ SHAPES['old'] = [
     '[some days later|the next day|a week later], {h} heard bad news: {f} the {fk} was [very ill|lost in the forest|stuck in a deep hole]. {h} [could have wished for gold or for toys|could have wished for anything in the world]. but {hs} held the gift tightly and said, "I wish that {f} will be well and safe."',
     'there was a bright light, and a warm wind blew. [a moment later|and then], {f} stood before {ho}! "[What happened|How did I get here]?" asked {f}. {h} [laughed and hugged {fo}|was so happy that {hs} could not speak].',
     '[the magic was gone, but {h} did not mind.|{h} had used {hp} only wish, and {hs} was glad.] [a good friend is better than gold.|kindness is the best magic of all.|from then on, {h} and {f} visited the old {ew} every week.]',
+]
+
+SHAPES['egg'] = [
+    '{One}, {h} found a [white|blue|speckled] egg {p1}. [it was still warm.|nobody was near.|{Hs} looked for a nest, but there was none.] "[How cold you must be!|Where is your mother, little egg?|I will take care of you, little egg!]" said {h}.',
+    '{Hs} [put it in a soft scarf|wrapped it in a blanket|made a nest of dry grass for it] and kept it warm all {day2}. "[It will never hatch|That is just a stone]," said {f} the {fk}. but {h} [did not listen|sat by the egg day and night|told it stories every evening].',
+    'then, one {wx2} morning, there was a small crack. crack, crack! Out came a tiny [yellow|grey|brown] bird. it looked at {h} and said, "Peep!" [{h} laughed out loud.|Even {f} had to smile.] "I will call you [Button|Star|Crumb|Feather]," said {h}.',
+    '[the little bird followed {ho} everywhere.|the bird grew bigger every day.] [{h} found worms for it and showed it the world.|{h} and {f} taught it to hop and to sing.] when autumn came, the bird had to fly south. {h} was sad. "[Fly well|Come back soon], little one," {hs} said.',
+    '[all winter, {h} waited.|the winter was long.] and when spring came, there was a knock at the window. "Peep!" [The bird was back!|It was the bird!] [{h} danced with joy.|and from then on, it came back every spring.|now {h} knew that good friends always come back.]',
+]
+SHAPES['snow'] = [
+    '{One}, the first snow fell. {h} ran outside [and laughed|in {hp} warm boots|before breakfast]. together with {f} the {fk}, {hs} made a big snowman. it had [a carrot for a nose|a funny nose] and [an old hat|a red scarf|two black stones for eyes].',
+    '?"[He looks so alive|He is our friend now]," said {h}. every day they [played around the snowman|told the snowman what they had done|danced around him]. [at night, {h} waved to him from the window.|]',
+    'but then the sun grew warmer. [each day, the snowman was a little smaller.|drip, drip, drip, went the snowman.] "[Please do not go|Can we save him]?" said {h}. They put him in the shade, but it [did not help|was too warm]. [one morning, only the hat was left.|one morning, there was only a little water.]',
+    '{h} [cried|was very sad]. "[He is not really gone|Do not cry]," said {f}. "[The water goes to the river and up to the clouds|He became water, and the water makes the flowers grow]. [Next winter, he will come back as snow|One day he will fall as snow again]."',
+    '[and look! where the snowman had been, a small white flower was growing.|that spring, the flowers in that place were the most beautiful of all.] [{h} smiled again.|"Thank you, snowman," said {h}.] and when the snow fell again the next winter, {h} shouted, "[Welcome back|There you are], old friend!"',
+]
+SHAPES['star'] = [
+    '{OneNight}, a little star fell from the sky. it landed {p1}. {h} saw the light and ran outside. "[I am so far from home|I fell down, and I cannot get back]," said the star[| in a tiny voice]. [its light was very weak.|it was cold and afraid.]',
+    '"[I will help you|We will bring you home]," said {h}. first {hs} [threw the star as high as {hs} could, but it fell into a bush|climbed a tree with it, but the sky was still too far away]. then {hs} [stood on the roof, but that was not high enough|jumped and jumped, but that did not help].',
+    '{f} the {fk} woke up and came along. "[I have an idea|I know what to do]," said {f}. "[We need a kite|Let us use my big kite]!" They tied the star to the tail of the kite. the wind came, and up it went, [higher and higher|over the trees and over the hills|up and up and up].',
+    '[soon the star was among its sisters again.|at last, the star was back in the sky.] it [shone brighter than before|twinkled three times]. "Thank you, {h}! Thank you, {f}!" it called. [they waved until their arms were tired.|{h} and {f} looked up for a long time.]',
+    '[now, every night, one star twinkles just for {h}.|and when {h} cannot sleep, {hs} looks for the little star.|since then, {h} always says good night to the star before {hs} goes to bed.]',
+]
+SHAPES['sleep'] = [
+    '{OneNight}, {h} could not sleep. [{Hs} turned to the left and to the right.|{Hs} had closed {hp} eyes, but it did not help.|The bed was too warm, and then it was too cold.] {Hs} counted [sheep|stars], but [after ten {hs} forgot the next number|they would not stand still].',
+    '?so {hs} got up and went to {hp} {m}. "I cannot sleep," said {h}. {Hp} {m} gave {ho} [warm milk|a cup of tea|a soft pillow] and sang a song. [it was nice, but {h} was still awake.|but {h} was as awake as before.]',
+    'then {h} looked out of the window. There was {f} the {fk}, sitting in the light of the moon. "[Can you not sleep either|Why are you awake]?" asked {h}. "[I am thinking too much|No, my head is full of thoughts]," said {f}. [they sat down side by side.|{h} went out and sat down next to {fo}.]',
+    '"[Come, tell me about your day!|What was the best thing today?]" said {f}. {h} told {fo} about [the sweet apples and the funny clouds|a butterfly and a big puddle|the songs of the birds]. {f} told {ho} about [a long walk and a cool stream|a nut that rolled away|a very slow snail]. [their voices became softer and softer.|the moon listened and smiled.]',
+    '[soon {f} yawned, and then {h} yawned too.|"Good night," whispered {f}, but {h} was already asleep.] [in the morning, {hp} {m} found them both asleep under one blanket.|they slept until the sun was high.|and that was the best sleep ever.]',
+]
+SHAPES['different'] = [
+    '[{h}|{Hs}] had very big ears, and the others laughed at {ho}. "[Look at those big ears|You look so funny]!" they said. [{h} wished to be like everyone else.|{h} often hid and felt sad.] Only {f} the {fk} never laughed. "[I like you as you are|You are just right]," {fs} said.',
+    '{One}, they all went for a walk. [they went farther and farther.|they played and did not look at the path.] then a thick fog came. [nobody could see the way.|they were lost!] "[Where is the way home|What shall we do]?" they cried.',
+    '"[Be quiet|Stay calm], please," said {h}. {Hs} stood very still. [{Hs} heard something that nobody else could hear: the bell of the village, far away.|{Hs} could hear the bell of the village, very far away.] "[Follow me|This is the way]!" said {h}.',
+    '?[they held hands and walked behind {ho}.|one after another, they followed {ho}.] [step by step, {h} led them through the fog.|it took a long time, but {h} never stopped.] [and then they saw the lights of home!|at last they came to the first house.]',
+    '"[You saved us all|We are sorry that we laughed], {h}!" the others said. {f} [smiled|hugged {ho}]. "I always knew it," {fs} said. [from that day on, nobody laughed at {h} any more.|now {h} was proud to be different.|after that, {h} always walked in front.]',
+]
+SHAPES['boat'] = [
+    '{One}, {h} and {f} the {fk} found [an old box|a big piece of wood] {p1}. "[This could be a boat|Let us make a boat]!" said {h}. they [took a blanket for a sail|made a sail from a shirt] and used [two spoons|two sticks] to row.',
+    'the boat floated! "[I am the captain|We are going to an island]!" shouted {h}. [they waved to the ducks and to the fish.|the water was calm, and the sun was warm.] [but then the wind grew stronger.|then dark clouds came.] [the waves went up and down.|splash! Water came into the boat.]',
+    '?"[We are sinking|The boat is full of water]!" cried {f}. "[Use the hat|Take the bucket]!" called {h}. {f} threw the water out, and {h} rowed with all {hp} might. [they worked hard and did not give up.|"Left! Right! Left! Right!" {hs} called.]',
+    'at last, they landed on a small island. there were [sweet berries|soft sand and round stones|tall trees full of nuts]. [they made a fire and dried their clothes.|they ate until they were full.] [then a big turtle swam by. "Do you want to go home?" it asked. "Climb on my back!"|when the wind was gone, they rowed home slowly.]',
+    '[in the evening, they were home again, wet and happy.|{Hp} {m} was waiting on the shore with a warm towel.] "[What a day|That was a real adventure]," said {f}. "[Tomorrow we will build a bigger boat|You are a good sailor]," said {h}[| and laughed].',
+]
+SHAPES['winter'] = [
+    'it was a warm summer, and {h} lay in the grass all day. {f} the {fk} was gathering [nuts and berries|wood and apples] for the winter. "[Come and play with me!|Why do you work so hard?]" said {h}. "[Winter will come|I must get ready], and you should work too," said {f}. {h} just [laughed|closed {hp} eyes again].',
+    'then the leaves turned red and fell down. {f} worked every day, and {h} still played. [soon the cold wind came.|one morning, everything was white.] {h} looked into {hp} cupboard. it was empty! "[What shall I eat now?|I am so cold and hungry!]" said {h}.',
+    '{Hs} walked through the snow to the house of {f} and knocked. "[May I come in?|Please let me in!|You were right! Please help me!]" said {h}. {f} looked at {ho} for a moment. then {fs} opened the door wide. "[Come in and warm yourself|I have enough for two]," {fs} said.',
+    '?they ate [hot soup|warm bread] by the fire. [{h} swept the floor and told funny stories.|{h} played music, and {f} clapped.] [so the winter was not so long.|outside it was cold, but inside it was warm.]',
+    'when summer came again, {h} got up early every morning. {Hs} [filled two baskets, one for {f} and one for {hp} own house|worked beside {f} and sang while they worked]. "[First we work, and then we play|This year I will share with you]," said {h}. [and {f} was glad to have such a friend.|]',
+]
+SHAPES['thief'] = [
+    '{One}, {h} wanted to eat {hp} [berries|apples|cookies]. but the bowl was empty! the next day, it was empty again. "[Who is taking my food?|Someone is a thief!]" said {h}. [{Hs} was very angry.|{Hs} could not understand it.]',
+    '{h} told {f} the {fk} about it. "[Let us hide and watch|We must find out who it is]," said {f}. so that night they hid behind [a big chair|the curtain|a barrel]. [they waited and waited.|it was so quiet that they heard the clock.] {f} almost fell asleep.',
+    'suddenly, the door opened a tiny bit. in came a little {y}. it [looked around|walked on its toes] and began to eat. "[Stop|I see you]!" shouted {h}. the little {y} [began to shake|was so scared that it could not move].',
+    '"[Please do not be angry|I am sorry]," said the {y}. "[I am all alone, and I was so hungry|I could not find my way home, and I had nothing to eat]." {h} was not angry any more. "[You only had to ask|Next time, just knock at the door]," {hs} said[, and {hs} gave it a big bowl of soup|].',
+    'the next day, {h} and {f} took the {y} to the {yhome}. there was the {ymom}! [She cried with joy.|She had looked for it everywhere.] [after that, {h} always put out a second bowl.|and from then on, the {y} came to visit them, and it always knocked at the door.]',
+]
+SHAPES['bridge'] = [
+    '{One}, {h} came to a small bridge. it was so narrow that only one could cross. [in the middle of the bridge|just then], {hs} met {f} the {fk}, who came from the other side. "[Go back|Let me pass]," said {h}. "[I was here first|No, you go back]," said {f}.',
+    '[they stood there nose to nose.|neither of them took a step back.] {h} pushed, and {f} pushed back. [the bridge began to shake.|they pushed harder and harder.] splash! both of them fell into the water.',
+    '[the water was cold, but it was not deep.|they came up with wet hair and mud on their noses.] {h} looked at {f}, and {f} looked at {h}. "You have [a leaf|a little fish|grass] on your head," said {h}. "[And you look like a wet sock|So do you]," said {f}. then they both began to laugh. they laughed and laughed.',
+    '?"[We were very silly|How silly we were]," said {h}. "[If I had waited for you, we would both be dry|It takes only a moment to wait]," said {f}. they [sat in the sun until they were dry|shared an apple on the grass].',
+    '[the next day, they met on the bridge again. "After you," said {h}. "No, after you," said {f}.|after that, whenever they met on the bridge, one of them said, "After you!"] So they [laughed about it every time|became good friends].',
 ]
 
 ENDS = ['the end.', 'the end.', 'and they lived happily ever after.', '', '', '', '', '']
@@ -336,12 +402,14 @@ def story(rng, shape=None):
     s['day2'] = rng.choice('day afternoon'.split())
 
     r = rng.random()
-    scene = shape not in ('noise',) and r < 0.15
+    scene = shape not in ('noise', 'star', 'sleep', 'snow', 'winter') and r < 0.15
     opening = rng.choice(OPEN_SCENE if scene else OPEN_TALE if r < 0.65 else OPEN_OTHER)
     if scene:
         s['One'] = rng.choice(['that ' + s['day'], 'that day', 'later that day'])
     else:
         s['One'] = rng.choice(['one day', 'one day', 'one {wx} {day}', 'one {day}', 'one {wx} {day}']).format(**s)
+    if shape == 'snow':
+        s['One'] = rng.choice(['one winter day', 'one cold morning', 'one day in winter'])
     if shape == 'party':
         s['One'] = 'that day' if scene else 'today'
         if not scene:
@@ -349,14 +417,14 @@ def story(rng, shape=None):
     s['OneNight'] = rng.choice(['one night', 'one windy night', 'one dark night', 'late one evening'])
     if scene and shape in INDOORS:
         opening = rng.choice(OPEN_SCENE[-2:])
-    if '{f}' in opening and shape in ('friend', 'boast', 'share'):
+    if '{f}' in opening and shape in ('friend', 'boast', 'share', 'bridge', 'sleep'):
         opening = OPEN_OTHER[-1]
     if hero_is_child:
         opening = opening.replace('{h} the {k}', 'a {a} {k} named {h}')
     known = '{f}' in opening
-    body = [x.lstrip('?') for x in SHAPES[shape] if x[0] != '?' or rng.random() < 0.5]
+    body = [x.lstrip('?') for x in SHAPES[shape] if x[0] != '?' or rng.random() < 0.4]
     out = [opening]
-    if not known and shape not in ('share', 'friend') and not (scene and shape in ('lost', 'learn', 'fear', 'journey', 'boast')):
+    if not known and shape not in ('share', 'friend', 'bridge', 'sleep') and not (scene and shape in ('lost', 'learn', 'fear', 'journey', 'boast', 'different')):
         out.append(rng.choice([x for x in TRAITS if shape != 'boast' or '{f}' not in x]))
         known = '{f}' in out[-1]
     elif known and body[0].startswith('[{h}|{Hs}'):
@@ -365,7 +433,7 @@ def story(rng, shape=None):
         body = [x.replace('{f} the {fk}', '{f}').replace('{hp} friend {f}', '{f}') for x in body]
     out += body
     out.append(rng.choice(ENDS))
-    return polish(' '.join(expand(rng, x, s) for x in out))
+    return polish(' '.join(re.sub('^"?[a-z]', lambda m: m.group().upper(), expand(rng, x, s).strip()) for x in out))
 
 
 def stories(seed, count):

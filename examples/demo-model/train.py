@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains the story model and writes it as GGUF. See README.md.
 
-    python3 train.py --steps 6000 --out ../../models/slackwater-stories.gguf
+    python3 train.py --seed 1 --out stage1.gguf
 """
 import argparse
 import collections
@@ -16,7 +16,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import gguf
-from stories import stories
+from sample import File
+from stories import BOYS, GIRLS, stories
 
 BLANK = '\u2581'
 NAME = 'slackwater stories'
@@ -173,10 +174,10 @@ class Model(nn.Module):
             x = b(x, self.cos[:T], self.sin[:T], self.mask[:T, :T])
         return self.output_norm(x)
 
-    def loss(self, ids, targets):  # targets: -1 = no loss here
+    def loss(self, ids, targets, weight=None):  # targets: -1 = no loss here
         x = self(ids).flatten(0, 1)
         keep = targets.flatten() >= 0
-        return F.cross_entropy(x[keep] @ self.token_embd.weight.t(), targets.flatten()[keep])
+        return F.cross_entropy(x[keep] @ self.token_embd.weight.t(), targets.flatten()[keep], weight)
 
 
 class Muon(torch.optim.Optimizer):
@@ -294,11 +295,15 @@ def export(path, model, c, vocab):
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument('--out', default='../../models/slackwater-stories.gguf')
+    ap.add_argument('--out', default='slackwater-stories.gguf')
     ap.add_argument('--steps', type=int, default=6000)
     ap.add_argument('--batch', type=int, default=4096, help='tokens per step')
     ap.add_argument('--lr', type=float, default=4e-3, help='for the embedding and the norms')
     ap.add_argument('--muon-lr', type=float, default=0.02)
+    ap.add_argument('--minutes', type=float, default=1e6, help='end the schedule early when the time is up')
+    ap.add_argument('--start', help='a GGUF file to go on from')
+    ap.add_argument('--spread', type=float, default=0.0, help='draw the embeddings of the names apart by this norm')
+    ap.add_argument('--name-weight', type=float, default=0.0, help='extra weight of names in the loss, fading out at half time')
     ap.add_argument('--seed', type=int, default=1)
     ap.add_argument('--threads', type=int, default=1)
     a = ap.parse_args()
@@ -315,15 +320,30 @@ def main():
     print('vocabulary', len(vocab[0]), 'tokens per story', min(lens), sum(lens) / len(lens), max(lens), 'seconds', round(time.time() - t0))
 
     model = Model(c)
+    names = torch.tensor([encode.ids[BLANK + n] for n in GIRLS + BOYS if BLANK + n in encode.ids])
+    if a.start:
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                p.copy_(torch.from_numpy(File(a.start).tensors[name]))
+    if a.spread:
+        # Names stand in the same places, so their embeddings grow alike and a name is hard to copy: draw them apart.
+        with torch.no_grad():
+            e = model.token_embd.weight
+            e[names] = e[names].mean(0) + torch.randn(len(names), c.embd) * a.spread / math.sqrt(c.embd)
     print('parameters', sum(p.numel() for p in model.parameters()))
     inner = [p for n, p in model.named_parameters() if p.dim() == 2 and n.startswith('blk.')]
     outer = [p for n, p in model.named_parameters() if p.dim() == 1 or not n.startswith('blk.')]
     adam = torch.optim.AdamW(outer, lr=a.lr, betas=(0.9, 0.98), eps=1e-8, weight_decay=0.01)
     muon = Muon(inner, lr=a.muon_lr)
     t0, mean, seen = time.time(), None, 0
-    for step, (ids, targets) in zip(range(a.steps), batches(rng, encode, a.batch, c.ctx, 3000 + 1000 * a.seed)):
-        rate = min(1, (step + 1) / 50) * (0.5 + 0.5 * math.cos(math.pi * step / a.steps))
-        loss = model.loss(ids, targets)
+    for step, (ids, targets) in enumerate(batches(rng, encode, a.batch, c.ctx, 10000 * a.seed)):
+        progress = max(step / a.steps, (time.time() - t0) / 60 / a.minutes)
+        if progress >= 1:
+            break
+        rate = min(1, (step + 1) / 50) * (0.5 + 0.5 * math.cos(math.pi * progress))
+        weight = torch.ones(c.vocab)
+        weight[names] += a.name_weight * max(0, 1 - 2 * progress)  # back to 1 at half time
+        loss = model.loss(ids, targets, weight)
         model.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -17,7 +17,7 @@ export const MODEL_OPTIONS = {
 
 /** The model that ships in the package. */
 export function shippedModel(): string {
-  return fileURLToPath(new URL("../models/slackwater-stories.gguf", import.meta.url));
+  return fileURLToPath(new URL("../examples/demo-model/slackwater-stories.gguf", import.meta.url));
 }
 
 /** The model file named by the arguments, or the shipped one. */

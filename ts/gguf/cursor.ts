@@ -5,18 +5,27 @@ import { ABSURD, MAX_HEADER_BYTES } from "./limits.ts";
 
 const EMPTY = new Uint8Array(0);
 
-/** Thrown when the bytes at hand end before the file does: read at least `need` bytes and do the step again. */
+/**
+ * Thrown when the bytes at hand end before the file does: do the step again with those up to `need` at least. `hint`
+ * is where the step may well end.
+ */
 export class Underrun {
   readonly need: number;
+  readonly hint: number;
 
-  constructor(need: number) {
+  constructor(need: number, hint: number = need) {
     this.need = need;
+    this.hint = hint;
   }
 }
 
 /**
- * Reads the start of a file of which only the first bytes may be at hand. `size` is the whole file's; undefined while
- * nobody knows it (a stream without a length).
+ * Reads the start of a file of which only a window is at hand:
+ *
+ *     0 ........ #base ......... pos ............ #base + #bytes.length ........... size
+ *     read and forgotten | at hand                | still to come
+ *
+ * `size` is the whole file's; undefined while nobody knows it (a stream without a length).
  */
 export class Cursor {
   /** byte position in the file */
@@ -27,14 +36,16 @@ export class Cursor {
   tensor: string | undefined;
   #bytes: Uint8Array = EMPTY;
   #view: DataView = new DataView(EMPTY.buffer);
+  #base = 0;
   #size: number | undefined;
 
-  /** Puts more of the file at hand, from its first byte on. */
-  refill(lent: Uint8Array, size: number | undefined): void {
+  /** Puts the bytes of the file from `base` on at hand. */
+  refill(lent: Uint8Array, base: number, size: number | undefined): void {
     // Text cannot be decoded from shared memory.
     const bytes = lent.buffer instanceof ArrayBuffer ? lent : new Uint8Array(lent);
     this.#bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#base = base;
     this.#size = size;
   }
 
@@ -77,6 +88,26 @@ export class Cursor {
     this.#advance(n);
   }
 
+  /** Up to `n` of the bytes at hand; the position stays. */
+  peek(n: number): Uint8Array {
+    const at = this.pos - this.#base;
+    return this.#bytes.subarray(at, at + n);
+  }
+
+  /** Passes over strings: a length and that many bytes, `count` times. */
+  skipStrings(count: number): void {
+    const start = this.pos;
+    let i = 0;
+    try {
+      for (; i < count; i++) this.skip(this.length("string length"));
+    } catch (error) {
+      if (!(error instanceof Underrun) || i === 0) throw error;
+      // Where the last would end if all were like those at hand, and half as much again: later tokens are longer.
+      const average = (this.pos - start) / i;
+      throw new Underrun(error.need, Math.ceil(start + 1.5 * average * count));
+    }
+  }
+
   /** A u64 byte length that fits in the rest of the file. */
   length(what: string): number {
     const at = this.pos;
@@ -108,11 +139,11 @@ export class Cursor {
     throw new FormatError(code, `${subject}: ${text} (byte ${offset})`, details);
   }
 
-  /** Moves on by `n` bytes and returns where they start. */
+  /** Moves on by `n` bytes and returns where they start in the window. */
   #advance(n: number): number {
-    const at = this.pos;
-    if (at + n > this.#bytes.length) this.#short(at + n);
-    this.pos = at + n;
+    const at = this.pos - this.#base;
+    if (at + n > this.#bytes.length) this.#short(this.pos + n);
+    this.pos += n;
     return at;
   }
 
@@ -133,7 +164,7 @@ export class Cursor {
   #tooLong(at: number, what: string, n: number, nBytes: number): never {
     const fits = this.#size !== undefined && nBytes <= this.#size - this.pos;
     const absurd = n >= ABSURD || nBytes >= ABSURD || fits || this.#size === undefined;
-    const declared = this.#view.getBigUint64(at, true);
+    const declared = this.#view.getBigUint64(at - this.#base, true);
     const text = `${what} is ${declared}, but only ${this.#rest()} bytes may follow`;
     this.fail(absurd ? "limit" : "truncated", text, at, { expected: nBytes, actual: this.#rest() });
   }

@@ -45,8 +45,8 @@ export const MIN_KEY_BYTES: number = 13;
 /** Least bytes of a tensor info: name length 8, n_dims 4, type 4, offset 8. */
 export const MIN_TENSOR_BYTES: number = 24;
 
-/** First read of a header; doubled until the header is whole. */
-export const FIRST_READ: number = 2 ** 16;
+/** Bytes of the header read at once, more where a single value needs more. */
+export const WINDOW_BYTES: number = 2 ** 20;
 
 /** Tensor bytes read at once: small enough that progress and abort are prompt, large enough that calls cost nothing. */
 export const PIECE_BYTES: number = 2 ** 23;

@@ -1,4 +1,10 @@
 // Reads one metadata key with its value.
+//
+//     key     u64 length, bytes (UTF-8, no NUL)
+//     type    u32, one of GgufType
+//     value   scalar: 1 to 8 bytes
+//             string: u64 length, bytes
+//             array:  u32 element type, u64 count, the elements without types of their own
 
 import type { Cursor } from "./cursor.ts";
 import { DEFAULT_ALIGNMENT, MAX_KEY_BYTES, MAX_NESTED_ARRAYS, MAX_NESTING, MIN_ALIGNMENT } from "./limits.ts";
@@ -29,7 +35,7 @@ export function newBudget(): Budget {
 }
 
 /**
- * Reads a key and its value into `metadata`, which stays as it is when the bytes at hand run out.
+ * Reads a key and its value at the cursor into `metadata`, which stays as it is when the bytes at hand run out.
  *
  * @throws {FormatError} bad-key, duplicate-key, bad-type, bad-value, bad-alignment, nesting, limit, truncated
  */
@@ -77,6 +83,7 @@ function readType(cursor: Cursor, of: string): GgufType {
   return type as GgufType;
 }
 
+/** Bad UTF-8 is data: the format forbids it, real files have it. */
 function readString(cursor: Cursor): MetaString {
   const bytes = cursor.take(cursor.length("string length"));
   const value = decodeStrict(bytes);
@@ -126,6 +133,7 @@ function readArray(cursor: Cursor, depth: number, budget: Budget): MetaArray {
     if (depth === MAX_NESTING) cursor.fail("nesting", `arrays are nested deeper than ${MAX_NESTING}`, at);
     return { type, elementType, value: readArrays(cursor, count, depth, budget) };
   }
+  // The count fits in the file, so the product is exact.
   const bytes = cursor.take(count * SCALAR_BYTES[elementType]!);
   if (elementType === GgufType.BOOL) {
     for (let i = 0; i < count; i++) checkBool(cursor, bytes[i]!, cursor.pos - count + i);
@@ -142,7 +150,7 @@ function leastBytes(type: GgufType): number {
 /** Passes over the strings once to find their end before it allocates anything. */
 function readStrings(cursor: Cursor, count: number): StringArray {
   const start = cursor.pos;
-  for (let i = 0; i < count; i++) cursor.skip(cursor.length("string length"));
+  cursor.skipStrings(count);
   const nBytes = cursor.pos - start;
   cursor.pos = start;
   const block = copyOf(cursor.take(nBytes));
@@ -157,6 +165,7 @@ function readStrings(cursor: Cursor, count: number): StringArray {
   return new StringArray(block, starts);
 }
 
+/** Arrays in an array: counted against the budget before the first of them is made. */
 function readArrays(cursor: Cursor, count: number, depth: number, budget: Budget): MetaArray[] {
   budget.arrays -= count;
   if (budget.arrays < 0) cursor.fail("limit", `more than ${MAX_NESTED_ARRAYS} arrays stand inside arrays`);
@@ -191,11 +200,13 @@ function numbers(type: keyof ElementsOf, buffer: ArrayBuffer): ElementsOf[keyof 
   }
 }
 
+/** The format calls other bytes invalid; a reader that takes them for true hides a shifted file. */
 function checkBool(cursor: Cursor, byte: number, at: number): number {
   if (byte > 1) cursor.fail("bad-value", `a bool is the byte ${byte}, allowed are 0 and 1`, at);
   return byte;
 }
 
+/** Also where no tensor needs it: a file that is wrong here was made by something wrong. */
 function checkAlignment(cursor: Cursor, value: MetaValue, at: number): void {
   if (value.type !== GgufType.UINT32) {
     cursor.fail("bad-alignment", `has type ${valueTypeName(value.type)}, expected uint32`, at);

@@ -1,15 +1,21 @@
 // The strict GGUF reader: header bytes to plain data. Versions 2 and 3, little-endian.
+//
+//     "GGUF"  u32 version  u64 tensors  u64 keys
+//     key, value           (metadata.ts)
+//     tensor info          (tensors.ts)
+//     padding to the alignment, where there are tensors
+//     data                 each tensor aligned, the last one's padding may be missing
 
 import { FormatError } from "../errors.ts";
 import { alignUp } from "../shape.ts";
 import { Cursor, Underrun } from "./cursor.ts";
 import {
-  FIRST_READ,
   MAX_HEADER_BYTES,
   MAX_KEYS,
   MAX_TENSORS,
   MIN_KEY_BYTES,
   MIN_TENSOR_BYTES,
+  WINDOW_BYTES,
 } from "./limits.ts";
 import { describeBytes, isGgufMagic } from "./magic.ts";
 import { alignmentOf, newBudget, readKeyValue } from "./metadata.ts";
@@ -44,13 +50,13 @@ export interface GgufFile {
  */
 export function parseGguf(bytes: Uint8Array, size: number = bytes.length, name = "gguf"): GgufFile {
   const parser = new Parser(name);
-  const need = parser.advance(bytes, size);
-  if (need !== undefined) throw cutShort(name, need, bytes.length);
+  const underrun = parser.advance(bytes, 0, size);
+  if (underrun !== undefined) throw cutShort(name, underrun.need, bytes.length);
   return parser.finish();
 }
 
 /**
- * Reads the header of a source in growing ranges.
+ * Reads the header of a source window by window; a window is as large as the largest value at most.
  *
  * @throws {FormatError} bad-magic, unsupported-version, truncated, limit, bad-type, bad-key, bad-value, duplicate-key,
  *   bad-alignment, bad-name, duplicate-tensor, bad-dims, overflow, block-size, bad-offset, nesting; with the byte
@@ -63,19 +69,28 @@ export async function readGguf(
   options: { signal?: AbortSignal | undefined } = {},
 ): Promise<GgufFile> {
   const parser = new Parser(source.name);
-  let want = FIRST_READ;
+  let want = WINDOW_BYTES;
   for (;;) {
     options.signal?.throwIfAborted();
-    const asked = Math.min(want, source.size ?? want);
-    const bytes = await source.read(0, asked, options.signal);
-    const ended = bytes.length < asked;
-    if (ended && source.size !== undefined && bytes.length < source.size) {
-      throw cutShort(source.name, asked, bytes.length);
-    }
-    const need = parser.advance(bytes, source.size ?? (ended ? bytes.length : undefined));
-    if (need === undefined) return parser.finish();
-    want = Math.min(Math.max(need, 2 * want), MAX_HEADER_BYTES);
+    const base = parser.pos;
+    const asked = source.size === undefined ? want : Math.min(want, source.size - base);
+    const bytes = await source.read(base, asked, options.signal);
+    const end = base + bytes.length;
+    // Short of what is there, or the end of a stream that had not told.
+    if (bytes.length < asked && end < (source.size ?? 0)) throw cutShort(source.name, base + asked, end);
+    const underrun = parser.advance(bytes, base, source.size ?? (bytes.length < asked ? end : undefined));
+    if (underrun === undefined) return parser.finish();
+    want = nextWindow(underrun, parser.pos, bytes.length);
   }
+}
+
+/**
+ * Bytes to read from `pos` on after a window of `window` bytes: half as many again as are needed, so that a value
+ * read in pieces is not read often; a hint is believed up to four windows.
+ */
+function nextWindow({ need, hint }: Underrun, pos: number, window: number): number {
+  const want = Math.max(WINDOW_BYTES, Math.ceil(1.5 * (need - pos)), Math.min(hint - pos, 4 * window));
+  return Math.min(want, MAX_HEADER_BYTES - pos);
 }
 
 function cutShort(name: string, expected: number, actual: number): FormatError {
@@ -84,11 +99,12 @@ function cutShort(name: string, expected: number, actual: number): FormatError {
 }
 
 /** Goes through the header step by step; a step whose bytes are not at hand yet leaves no trace and is done again. */
-class Parser {
+export class Parser {
   readonly #name: string;
   readonly #cursor = new Cursor();
   readonly #metadata = new Map<string, MetaValue>();
   readonly #tensors: UnplacedTensor[] = [];
+  readonly #infoAt: number[] = [];
   readonly #tensorByName = new Map<string, UnplacedTensor>();
   readonly #budget = newBudget();
   #version = 0;
@@ -99,20 +115,25 @@ class Parser {
     this.#name = name;
   }
 
-  /** Reads on. Returns the bytes it must have at least to do more, or undefined when the header is read. */
-  advance(bytes: Uint8Array, size: number | undefined): number | undefined {
+  /** Where the next step starts: bytes before it are needed no more. */
+  get pos(): number {
+    return this.#cursor.pos;
+  }
+
+  /** Reads on in the bytes from `base` on. Returns what it lacks to do more, undefined when the header is read. */
+  advance(bytes: Uint8Array, base: number, size: number | undefined): Underrun | undefined {
     const cursor = this.#cursor;
-    cursor.refill(bytes, size);
+    cursor.refill(bytes, base, size);
     for (;;) {
       const { pos } = cursor;
       const { arrays } = this.#budget;
       try {
-        if (!this.#step(bytes)) return undefined;
+        if (!this.#step()) return undefined;
       } catch (error) {
         if (!(error instanceof Underrun)) throw error;
         cursor.pos = pos;
         this.#budget.arrays = arrays;
-        return error.need;
+        return error;
       }
     }
   }
@@ -126,7 +147,7 @@ class Parser {
       const text = `${this.#name}: the data section starts at byte ${dataOffset}, the file has ${size} bytes`;
       throw new FormatError("truncated", text, { expected: dataOffset, actual: size, offset: size });
     }
-    placeTensors(this.#tensors, dataOffset, alignment, size);
+    placeTensors(this.#tensors, this.#infoAt, dataOffset, alignment, size);
     return {
       version: this.#version,
       alignment,
@@ -139,20 +160,20 @@ class Parser {
   }
 
   /** Reads the next thing; false at the end of the header. */
-  #step(bytes: Uint8Array): boolean {
+  #step(): boolean {
     const cursor = this.#cursor;
     cursor.key = cursor.tensor = undefined;
-    if (this.#version === 0) this.#readStart(bytes);
+    if (this.#version === 0) this.#readStart();
     else if (this.#metadata.size < this.#nKeys) readKeyValue(cursor, this.#metadata, this.#budget);
     else if (this.#tensors.length < this.#nTensors) this.#readTensor();
     else return false;
     return true;
   }
 
-  #readStart(bytes: Uint8Array): void {
+  #readStart(): void {
     const cursor = this.#cursor;
-    if (!isGgufMagic(bytes.subarray(0, 4))) {
-      const text = `${this.#name} is not GGUF, it looks like ${describeBytes(bytes)}`;
+    if (!isGgufMagic(cursor.peek(4))) {
+      const text = `${this.#name} is not GGUF, it looks like ${describeBytes(cursor.peek(256))}`;
       cursor.fail("bad-magic", text, 0, { expected: "GGUF" });
     }
     cursor.skip(4);
@@ -164,7 +185,9 @@ class Parser {
   }
 
   #readTensor(): void {
+    const { pos } = this.#cursor;
     const tensor = readTensorInfo(this.#cursor, this.#tensorByName);
+    this.#infoAt.push(pos);
     this.#tensors.push(tensor);
     this.#tensorByName.set(tensor.name, tensor);
   }

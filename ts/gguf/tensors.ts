@@ -1,6 +1,12 @@
 // Reads tensor infos and places them in the file.
+//
+//     name     u64 length, bytes (at most 64)
+//     n_dims   u32, 0 to 4
+//     ne       n_dims times i64, innermost first
+//     type     u32
+//     offset   u64, from the start of the data section, a multiple of the alignment
 
-import { FormatError } from "../errors.ts";
+import { type ErrorDetails, type FormatCode, FormatError } from "../errors.ts";
 import { type Shape, shape4, str } from "../shape.ts";
 import { type Type, typeInfo, typeName } from "../types.ts";
 import type { Cursor } from "./cursor.ts";
@@ -99,53 +105,51 @@ function sizeOf(cursor: Cursor, type: number, dims: readonly bigint[], at: numbe
  * Makes the offsets absolute and checks that every tensor lies in the file, aligned, apart from all others. Gaps,
  * any order, and a last tensor without tail padding are fine.
  *
+ * @param infoAt where each tensor's info stands in the header, for errors
  * @param size bytes of the file, where known
  * @throws {FormatError} bad-offset, truncated, limit
  */
 export function placeTensors(
   tensors: readonly UnplacedTensor[],
+  infoAt: readonly number[],
   dataOffset: number,
   alignment: number,
   size: number | undefined,
 ): void {
-  for (const tensor of tensors) {
+  for (const [i, tensor] of tensors.entries()) {
     if (tensor.offset % alignment !== 0) {
-      refuse("bad-offset", tensor, `offset ${tensor.offset} is no multiple of the alignment ${alignment}`);
+      const text = `offset ${tensor.offset} is no multiple of the alignment ${alignment}`;
+      throw refusal("bad-offset", tensor, text, { offset: infoAt[i] ?? 0 });
     }
     tensor.offset += dataOffset;
-    checkExtent(tensor, size);
+    const end = size ?? Number.MAX_SAFE_INTEGER;
+    if (tensor.offset > end) {
+      const text = `starts at byte ${tensor.offset}, past the end of the file at ${end}`;
+      throw refusal("bad-offset", tensor, text, { offset: infoAt[i] ?? 0 });
+    }
+    checkEnd(tensor, end);
   }
   checkApart(tensors);
 }
 
-function checkExtent(tensor: TensorInfo, size: number | undefined): void {
+function checkEnd(tensor: TensorInfo, end: number): void {
   const { offset, nBytes } = tensor;
-  const end = size ?? Number.MAX_SAFE_INTEGER;
-  if (offset > end)
-    refuse("bad-offset", tensor, `starts at byte ${offset}, past the end of the file at ${end}`);
-  if (nBytes > end - offset) {
-    const text = `needs ${nBytes} bytes from byte ${offset} on, the file has ${end - offset}`;
-    refuse(nBytes >= ABSURD ? "limit" : "truncated", tensor, text, nBytes, end - offset);
-  }
+  const actual = end - offset;
+  if (nBytes <= actual) return;
+  const text = `needs ${nBytes} bytes from byte ${offset} on, the file has ${actual}`;
+  throw refusal(nBytes >= ABSURD ? "limit" : "truncated", tensor, text, { offset, expected: nBytes, actual });
 }
 
 function checkApart(tensors: readonly TensorInfo[]): void {
   const sorted = tensors.filter((t) => t.nBytes > 0).sort((a, b) => a.offset - b.offset);
   for (let i = 1; i < sorted.length; i++) {
     const [before, tensor] = [sorted[i - 1]!, sorted[i]!];
-    if (before.offset + before.nBytes > tensor.offset) {
-      refuse("bad-offset", tensor, `overlaps tensor "${before.name}" at byte ${tensor.offset}`);
-    }
+    if (before.offset + before.nBytes <= tensor.offset) continue;
+    const text = `overlaps tensor "${before.name}" at byte ${tensor.offset}`;
+    throw refusal("bad-offset", tensor, text, { offset: tensor.offset });
   }
 }
 
-function refuse(
-  code: "bad-offset" | "limit" | "truncated",
-  tensor: TensorInfo,
-  text: string,
-  expected?: number,
-  actual?: number,
-): never {
-  const { name, offset } = tensor;
-  throw new FormatError(code, `tensor "${name}": ${text}`, { tensor: name, offset, expected, actual });
+function refusal(code: FormatCode, { name }: TensorInfo, text: string, details: ErrorDetails): FormatError {
+  return new FormatError(code, `tensor "${name}": ${text}`, { ...details, tensor: name });
 }

@@ -139,6 +139,11 @@ export class StringArray {
     return decodeText(this.bytes(i));
   }
 
+  /** All strings as a file holds them: 8 bytes of length, then the text. A view. */
+  get encoded(): Uint8Array {
+    return this.#block;
+  }
+
   /** The texts in order. */
   *[Symbol.iterator](): Generator<string, void, undefined> {
     for (let i = 0; i < this.length; i++) yield this.text(i);

@@ -62,6 +62,7 @@ export function ggufHeader(
   options: WriteOptions = {},
 ): GgufHeader {
   const entries = [...metadata];
+  // Laid out first and judged after: the reader itself reads the result back.
   const alignment = layoutAlignment(entries);
   const sizes = tensors.map(sizeOf);
   const sink = new Sink();
@@ -196,7 +197,7 @@ function writeArray(sink: Sink, array: MetaArray): void {
   if (array.elementType === GgufType.ARRAY) {
     for (const inner of array.value) writeArray(sink, inner);
   } else if (array.elementType === GgufType.STRING) {
-    for (let i = 0; i < array.value.length; i++) sink.string(array.value.bytes(i));
+    sink.bytes(array.value.encoded);
   } else {
     const { buffer, byteOffset, byteLength } = array.value;
     sink.bytes(new Uint8Array(buffer, byteOffset, byteLength));
@@ -205,6 +206,7 @@ function writeArray(sink: Sink, array: MetaArray): void {
 
 /** Little-endian bytes that grow. */
 class Sink {
+  /** the first #length are written, the rest is zero */
   #bytes = new Uint8Array(1024);
   #length = 0;
   readonly #encoder = new TextEncoder();
@@ -214,7 +216,9 @@ class Sink {
   }
 
   u64(value: number): void {
-    this.view(8).setBigUint64(0, BigInt(value), true);
+    const view = this.view(8);
+    view.setUint32(0, value, true);
+    view.setUint32(4, Math.floor(value / 2 ** 32), true);
   }
 
   text(value: string): void {

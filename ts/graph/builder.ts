@@ -24,6 +24,8 @@ export interface FlashAttn extends ops.FlashAttnParams {
   readonly sinks?: Tensor | undefined;
   /** I32 [2]: live cells, position of the first token; causal without a mask */
   readonly length?: Tensor | undefined;
+  /** I32 [2, >= N]: first cell and end of what each token may see; its own cell has the token's index */
+  readonly spans?: Tensor | undefined;
 }
 
 /** Where a view looks: strides of dimensions 1 to 3 and the first element, in bytes. */
@@ -278,8 +280,8 @@ export class GraphBuilder {
   }
 
   /** Attention of all heads in one operator: [Dv, H, N, S]. */
-  flashAttn({ q, k, v, mask, sinks, length, ...params }: FlashAttn): Tensor {
-    return this.node(Op.FLASH_ATTN_EXT, ops.flashAttnExtDef, [q, k, v, mask, sinks, length], params);
+  flashAttn({ q, k, v, mask, sinks, length, spans, ...params }: FlashAttn): Tensor {
+    return this.node(Op.FLASH_ATTN_EXT, ops.flashAttnExtDef, [q, k, v, mask, sinks, length, spans], params);
   }
 
   // ---- the general form

@@ -3,7 +3,7 @@
 import { GraphError } from "../errors.ts";
 import { nelements } from "../shape.ts";
 import { isQuantized, Type, typeName } from "../types.ts";
-import { BLOCKS, FLOATS, needRows, needShape, type Operand } from "./op.ts";
+import { BLOCKS, FLOATS, needRows, needShape, type Operand, SUPER_BLOCKS } from "./op.ts";
 
 // Elements of these are only moved, and F32 <-> I32 converted.
 const INTEGERS: readonly Type[] = [Type.I8, Type.I16, Type.I32, Type.I64, Type.F64];
@@ -12,7 +12,7 @@ function converts(from: Type, to: Type): boolean {
   if (from === to) return [...FLOATS, ...INTEGERS, ...BLOCKS].includes(from);
   if (FLOATS.includes(from))
     return FLOATS.includes(to) || BLOCKS.includes(to) || (from === Type.F32 && to === Type.I32);
-  return to === Type.F32 && (from === Type.I32 || BLOCKS.includes(from));
+  return to === Type.F32 && [Type.I32, ...BLOCKS, ...SUPER_BLOCKS].includes(from);
 }
 
 /** Refuses a copy of `a` into something of type, shape and strides of `to`. */

@@ -34,19 +34,22 @@ const CELLS = 32;
 export interface FlashAttnParams {
   /** factor of q k, usually 1 / sqrt D */
   readonly scale: number;
-  /** ALiBi bias; 0 = none */
+  /** ALiBi bias; 0 = none. With a mask it is the mask's factor, without one that of the distance in cells. */
   readonly maxBias?: number;
   /** scores are c tanh(z / c); 0 = none */
   readonly softcap?: number;
-  /** sliding window in cells, needs a length; 0 = none */
+  /** sliding window in cells, the token's own included; needs a length or spans; 0 = none */
   readonly window?: number;
+  /** the window looks both ways: window / 2 cells before and after, needs spans */
+  readonly twoSided?: boolean;
 }
 
 export const flashAttnExtDef: OpDef<FlashAttnParams> = {
   name: OP,
   doc:
-    "q [D, N, H, S], k [D, KV, Hk, S], v [Dv, KV, Hv, S], mask [KV, >= N, ..]?, sinks [H]?, length I32 [2]? -> [Dv, H, N, S]: " +
-    "softmax(scale q k + mask) v. Length {live cells, position of the first token} makes it causal without a mask.",
+    "q [D, N, H, S], k [D, KV, Hk, S], v [Dv, KV, Hv, S], mask [KV, >= N, ..]?, sinks [H]?, length I32 [2]?, spans I32 [2, >= N]? " +
+    "-> [Dv, H, N, S]: softmax(scale q k + mask) v. Length {live cells, position of the first token} makes it causal without a mask; " +
+    "spans {first cell, end} say for each token which cells it may see, its own being that of its index.",
   inplace: false,
 
   infer(src, params): Result {
@@ -63,10 +66,11 @@ export const flashAttnExtDef: OpDef<FlashAttnParams> = {
     if (src[3]) checkMask(q, k, src[3]);
     if (src[4]) checkVector("sinks", src[4], Type.F32, q.ne[2]);
     if (src[5]) checkVector("length", src[5], Type.I32, 2);
+    if (src[6]) checkSpans(q, src[6]);
     return {
       type: Type.F32,
       ne: [v.ne[0], q.ne[2], q.ne[1], q.ne[3]],
-      params: pack(params, src[3] !== undefined, src[5] !== undefined),
+      params: pack(params, src),
     };
   },
 
@@ -107,12 +111,21 @@ function checkVector(what: string, x: Operand, type: Type, n: number): void {
   needShape(OP, x.ne[0] === n, x.ne, [n], `${what} must be ${str([n])}`);
 }
 
-function pack(p: FlashAttnParams, mask: boolean, length: boolean): number[] {
-  const { scale, maxBias = 0, softcap = 0, window = 0 } = p;
+function checkSpans(q: Operand, spans: Operand): void {
+  checkVector("spans", spans, Type.I32, 2);
+  needShape(OP, spans.ne[1] >= q.ne[1], q.ne, spans.ne, "fewer spans than tokens");
+}
+
+function pack(p: FlashAttnParams, src: readonly (Operand | undefined)[]): number[] {
+  const { scale, maxBias = 0, softcap = 0, window = 0, twoSided = false } = p;
+  const placed = src[5] !== undefined || src[6] !== undefined; // tokens have cells of their own
   needParam(OP, "scale", scale, Number.isFinite(scale), "a finite number");
-  needParam(OP, "maxBias", maxBias, maxBias === 0 || (maxBias > 0 && mask), "0, or positive with a mask");
+  const biased = maxBias > 0 && Number.isFinite(maxBias) && (src[3] !== undefined || placed);
+  needParam(OP, "maxBias", maxBias, maxBias === 0 || biased, "0, or positive with a mask, a length or spans");
   needParam(OP, "softcap", softcap, softcap >= 0 && Number.isFinite(softcap), "0 or a positive number");
   const fits = Number.isSafeInteger(window) && window >= 0 && window < 2 ** 31;
-  needParam(OP, "window", window, fits && (window === 0 || length), "0, or a positive integer with a length");
-  return [f32bits(scale), f32bits(maxBias), f32bits(softcap), 0, window];
+  const rule = "0, or a positive integer with a length or spans";
+  needParam(OP, "window", window, fits && (window === 0 || placed), rule);
+  needParam(OP, "twoSided", twoSided, !twoSided || src[6] !== undefined, "false without spans");
+  return [f32bits(scale), f32bits(maxBias), f32bits(softcap), 0, window, twoSided ? 1 : 0];
 }

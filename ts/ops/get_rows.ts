@@ -1,7 +1,17 @@
 // GET_ROWS: rows of a table by index.
 
 import { Type } from "../types.ts";
-import { BLOCKS, FLOATS, need, needRows, needShape, needType, type OpDef, type Result } from "./op.ts";
+import {
+  BLOCKS,
+  FLOATS,
+  need,
+  needRows,
+  needShape,
+  needType,
+  type OpDef,
+  type Result,
+  SUPER_BLOCKS,
+} from "./op.ts";
 
 export const getRowsDef: OpDef = {
   name: "get_rows",
@@ -10,7 +20,7 @@ export const getRowsDef: OpDef = {
   infer(src): Result {
     const table = need("get_rows", src, 0);
     const ids = need("get_rows", src, 1);
-    needType("get_rows", "table", table.type, [...FLOATS, Type.I32, ...BLOCKS]);
+    needType("get_rows", "table", table.type, [...FLOATS, Type.I32, ...BLOCKS, ...SUPER_BLOCKS]);
     needType("get_rows", "ids", ids.type, [Type.I32]);
     needRows("get_rows", "table", table);
     const batches = table.ne[2] === ids.ne[1] && table.ne[3] === ids.ne[2] && ids.ne[3] === 1;

@@ -74,6 +74,16 @@ export const BLOCKS: readonly Type[] = [
   Type.MXFP4,
 ];
 
+/** Block types that kernels only read as f32: what writes them searches, and is no kernel. */
+export const SUPER_BLOCKS: readonly Type[] = [
+  Type.Q2_K,
+  Type.Q3_K,
+  Type.Q4_K,
+  Type.Q5_K,
+  Type.Q6_K,
+  Type.IQ4_XS,
+];
+
 /** Source `i`, which must be there. */
 export function need(op: string, src: readonly (Operand | undefined)[], i: number): Operand {
   const s = src[i];

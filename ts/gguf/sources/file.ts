@@ -12,7 +12,7 @@ interface Stats {
   isFile(): boolean;
 }
 
-/** What is used of node:fs. */
+/** What is used of node:fs. Callbacks: the promise forms tie a descriptor to an object that closes it when collected. */
 interface FileSystem {
   open(path: string, flags: string, done: Callback<number>): void;
   fstat(fd: number, done: Callback<Stats>): void;
@@ -37,6 +37,7 @@ export class FileSource implements ByteSource {
   readonly name: string;
   readonly size: number;
   readonly #fs: FileSystem;
+  /** undefined once closed */
   #fd: number | undefined;
   /** a descriptor of the caller's stays open */
   readonly #owned: boolean;
@@ -50,6 +51,8 @@ export class FileSource implements ByteSource {
   }
 
   /**
+   * Opens a path, or takes a descriptor that is open.
+   *
    * @throws {DeviceError} io when there is no such file or it is no regular file; unsupported without a file system
    */
   static async open(path: string | number, signal?: AbortSignal): Promise<FileSource> {
@@ -74,6 +77,7 @@ export class FileSource implements ByteSource {
   async read(offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array> {
     const bytes = new Uint8Array(Math.max(0, Math.min(length, this.size - offset)));
     let done = 0;
+    // A read may come short of what is there.
     while (done < bytes.length) {
       signal?.throwIfAborted();
       const n = await this.#readInto(offset + done, bytes.subarray(done, done + PIECE_BYTES));
@@ -112,6 +116,7 @@ export class FileSource implements ByteSource {
   }
 }
 
+/** A call of the file system as a promise; what it reports becomes an error that names the file. */
 function call<T>(name: string, what: string, start: (done: Callback<T>) => void): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const refuse = (error: unknown): void => reject(ioError(name, what, error as Error));

@@ -24,18 +24,16 @@ export class UrlSource implements ByteSource {
   #size: number | undefined;
   /** size the server announced; a body that ends earlier was cut */
   readonly #announced: number | undefined;
-  readonly #abort: AbortController;
   #reader: Reader | undefined;
   /** bytes from the start of the body; the first #filled are valid */
   #head = new Uint8Array(0);
   #filled = 0;
   #spent = false;
 
-  private constructor(name: string, size: number | undefined, reader: Reader, abort: AbortController) {
+  private constructor(name: string, size: number | undefined, reader: Reader) {
     this.name = name;
     this.#size = this.#announced = size;
     this.#reader = reader;
-    this.#abort = abort;
   }
 
   /**
@@ -44,15 +42,14 @@ export class UrlSource implements ByteSource {
    */
   static async open(url: URL, signal?: AbortSignal): Promise<UrlSource> {
     signal?.throwIfAborted();
-    const abort = new AbortController();
     const name = nameOf(url);
-    const response = await fetchBody(url, name, abort, signal);
+    const response = await fetchBody(url, name, signal);
     if (!response.ok || response.body === null) {
-      abort.abort();
       const status = `${response.status} ${response.statusText}`.trim();
+      response.body?.cancel().catch(() => undefined);
       throw new DeviceError("io", `cannot fetch ${name}: status ${status}`, { actual: response.status });
     }
-    return new UrlSource(name, lengthOf(response), response.body.getReader(), abort);
+    return new UrlSource(name, lengthOf(response), response.body.getReader());
   }
 
   get size(): number | undefined {
@@ -73,6 +70,7 @@ export class UrlSource implements ByteSource {
     return this.#head.subarray(offset, Math.min(end, this.#filled));
   }
 
+  /** Begins with what the header read too much. */
   async load(parts: readonly Part[], options: LoadOptions = {}): Promise<void> {
     if (this.#spent) throw new DeviceError("io", `${this.name}: a stream is read once, all tensors together`);
     this.#spent = true;
@@ -94,9 +92,11 @@ export class UrlSource implements ByteSource {
 
   close(): Promise<void> {
     this.#spent = true;
-    this.#reader = undefined;
     this.#head = new Uint8Array(0);
-    this.#abort.abort();
+    const reader = this.#reader;
+    this.#reader = undefined;
+    // Ends the connection. Some hosts refuse it for a body that broke off, which is closed as it is.
+    reader?.cancel().catch(() => undefined);
     return Promise.resolve();
   }
 
@@ -157,6 +157,12 @@ class Sink {
     return this.#parts[this.#next];
   }
 
+  /**
+   * Takes the next chunk:
+   *
+   *     #position        from              end
+   *     | dropped        | to the part     |
+   */
   take(chunk: Uint8Array): void {
     const end = this.#position + chunk.length;
     for (let { part } = this; part !== undefined && part.offset + this.found < end; { part } = this) {
@@ -177,14 +183,13 @@ class Sink {
   }
 }
 
-async function fetchBody(
-  url: URL,
-  name: string,
-  abort: AbortController,
-  signal: AbortSignal | undefined,
-): Promise<Response> {
+/** The response, as soon as its head is there. From then on the body is given up by cancelling its reader. */
+async function fetchBody(url: URL, name: string, signal: AbortSignal | undefined): Promise<Response> {
+  const abort = new AbortController();
+  // A blob: answers at once, and some hosts fall over when it is aborted after that.
+  const init = url.protocol === "blob:" ? {} : { signal: abort.signal };
   try {
-    return await abortable(fetch(url, { signal: abort.signal }), signal);
+    return await abortable(fetch(url, init), signal);
   } catch (cause) {
     abort.abort();
     if (signal?.aborted === true) throw signal.reason;
@@ -205,7 +210,7 @@ function lengthOf(response: Response): number | undefined {
   return encoding === "identity" && Number.isSafeInteger(length) && length >= 0 ? length : undefined;
 }
 
-/** The address without what may be secret: user, password, query. */
+/** For messages: the address without what may be secret: user, password, query. */
 function nameOf(url: URL): string {
   return url.protocol.startsWith("http") ? url.origin + url.pathname : url.href;
 }
