@@ -9,7 +9,7 @@ import type { OpDef } from "../../ts/ops/op.ts";
 import { viewDef } from "../../ts/ops/view.ts";
 import type { Engine } from "../../ts/runtime/engine.ts";
 import { rowBytes, type Strides } from "../../ts/shape.ts";
-import { Type, typeOf } from "../../ts/types.ts";
+import { isQuantized, Type, typeOf } from "../../ts/types.ts";
 import { limitOf, mismatch, nmse, type Values } from "./compare.ts";
 import type { Case, GraphSpec, GraphTensor, OperandSpec, OpSpec, QuantSpec } from "./file.ts";
 import { comparableSlots, decodeParams } from "./params.ts";
@@ -31,11 +31,20 @@ const EXACT: readonly Type[] = [
   Type.Q8_1,
   Type.Q8_K,
 ];
-// ggml computes these through a table of f16 values.
+// ggml computes these through a table of f16 values; they are computed exactly here. Limits of graphs: golden/README.md.
 const TABLE_UNARY: readonly number[] = [Unary.GELU, Unary.GELU_QUICK];
 const TABLE_GLU: readonly number[] = [Glu.GEGLU, Glu.GEGLU_QUICK];
-/** Limit of graphs with such functions, which are computed exactly here. */
 const TABLE_LIMIT = 1e-7;
+// ggml's attention rounds its queries to the type of the keys, and its sums to F16 when the values are F16; here both
+// stay F32. Worst distance of ggml's own result from exact arithmetic, by type of the cache (facts/ggml.md 8).
+const ATTENTION_LIMIT: { readonly [type: number]: number } = {
+  [Type.F32]: 0,
+  [Type.F16]: 1e-6,
+  [Type.BF16]: 3e-6,
+};
+const ATTENTION_BLOCKS_LIMIT = 3e-5;
+// Weights of a block type re-quantise what attention gives them, which multiplies that distance.
+const REQUANTISED_LIMIT = 2e-3;
 
 function failed(reason: string): Outcome {
   return { kind: "failed", reason };
@@ -132,7 +141,11 @@ async function runGraph(engine: Engine, c: Case, spec: GraphSpec): Promise<Outco
     if (data !== undefined) tensors[id]!.write(data.bytes);
   }
   await g.compute();
-  const limit = Math.max(usesTable(spec) ? TABLE_LIMIT : 0, limitOf(spec.tol, Type.F32));
+  const limit = Math.max(
+    limitOf(spec.tol, Type.F32),
+    usesTable(spec) ? TABLE_LIMIT : 0,
+    attentionLimit(spec),
+  );
   for (const id of spec.outputs) {
     const y = tensors[id]!;
     const got: Values = { type: y.type, ne: y.ne, bytes: await y.readBytes() };
@@ -177,6 +190,14 @@ function usesTable(spec: GraphSpec): boolean {
     const fn = op_params[0] ?? 0;
     return (ggml_op === "UNARY" && TABLE_UNARY.includes(fn)) || (ggml_op === "GLU" && TABLE_GLU.includes(fn));
   });
+}
+
+function attentionLimit({ tensors }: GraphSpec): number {
+  const typeOfSource = (t: GraphTensor, i: number): Type => typed(tensors[t.src[i]!]!.type);
+  const caches = tensors.filter((t) => t.ggml_op === "FLASH_ATTN_EXT").map((t) => typeOfSource(t, 2));
+  const limit = Math.max(0, ...caches.map((type) => ATTENTION_LIMIT[type] ?? ATTENTION_BLOCKS_LIMIT));
+  const blocks = tensors.some((t) => t.ggml_op === "MUL_MAT" && isQuantized(typeOfSource(t, 0)));
+  return limit > 0 && blocks ? REQUANTISED_LIMIT : limit;
 }
 
 // ---- quantizers
