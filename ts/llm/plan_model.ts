@@ -9,6 +9,7 @@ import { alignUp } from "../shape.ts";
 import { Type } from "../types.ts";
 import { archOf, type BuildGraph, loadParams, loadTensors } from "./arch/index.ts";
 import { cacheTensors, kvBytesPerPosition, type KvType } from "./cache.ts";
+import { ChatTemplates } from "./chat/templates.ts";
 import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from "./context.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
@@ -23,6 +24,7 @@ export interface ModelHeader {
   readonly build: BuildGraph;
   readonly params: Params;
   readonly tokenizer: Tokenizer;
+  readonly templates: ChatTemplates;
   /** tensors of the file that the model uses, by name */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
 }
@@ -36,7 +38,14 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   const meta = new Metadata(file.metadata);
   const params = loadParams(meta);
   const tokenizer = loadTokenizer(meta);
-  return { build: archOf(params.arch).graph, params, tokenizer, tensors: loadTensors(params, file.tensors) };
+  const templates = ChatTemplates.read(meta);
+  return {
+    build: archOf(params.arch).graph,
+    params,
+    tokenizer,
+    templates,
+    tensors: loadTensors(params, file.tensors),
+  };
 }
 
 /** Leafs for the weights, without memory yet. Vectors in half precision become F32: kernels want norms and biases so. */
