@@ -9,6 +9,7 @@ import { alignUp } from "../shape.ts";
 import { Type } from "../types.ts";
 import { type BuildGraph, graphOf, loadParams, loadTensors } from "./arch/index.ts";
 import { cacheTensors, kvBytesPerPosition, type KvType } from "./cache.ts";
+import { ChatTemplates } from "./chat/templates.ts";
 import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from "./context.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
@@ -24,6 +25,7 @@ export interface ModelHeader {
   readonly build: BuildGraph;
   readonly params: Params;
   readonly tokenizer: Tokenizer;
+  readonly templates: ChatTemplates;
   /** tensors of the file that the model uses, by name */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
 }
@@ -37,7 +39,14 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   const meta = new Metadata(file.metadata);
   const params = loadParams(meta);
   const tokenizer = loadTokenizer(meta);
-  return { build: graphOf(params.arch), params, tokenizer, tensors: loadTensors(params, file.tensors) };
+  const templates = ChatTemplates.read(meta);
+  return {
+    build: graphOf(params.arch),
+    params,
+    tokenizer,
+    templates,
+    tensors: loadTensors(params, file.tensors),
+  };
 }
 
 /** Leafs for the weights, without memory yet. */
