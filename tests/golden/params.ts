@@ -1,7 +1,7 @@
 // ggml's raw parameter slots back to the named parameters of our operators.
 
 import { Glu, Op, Unary } from "../../assembly/abi.ts";
-import { Type } from "../../ts/types.ts";
+import type { Type } from "../../ts/types.ts";
 
 /** What decoding needs of the result besides the slots. */
 export interface Decoded {
