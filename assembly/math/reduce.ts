@@ -26,6 +26,9 @@ export function sumSquares(p: usize, n: i32, c: f32): f32 {
 /** Sum of `n` elements of type F32, F16 or BF16, `stride` bytes apart. */
 export function sumRow(type: i32, p: usize, stride: usize, n: i32): f64 {
   let a = f64x2.splat(0);
+  if (type == Type.F32 && stride == 4) {
+    for (; n >= 4; n -= 4, p += 16) a = f64x2.add(a, widenSum(v128.load(p)));
+  }
   for (; n > 0; n -= 4, p += 4 * stride) {
     a = f64x2.add(a, widenSum(loadLanes(type, p, stride, min(n, 4))));
   }
