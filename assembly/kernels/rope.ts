@@ -33,6 +33,7 @@ const MULTI_AXIS = 8;
 const VISION = 24;
 const INTERLEAVED = 40;
 
+/** Parameters in the slots above. Heads of one token follow each other, so its angles are computed once. */
 export function rope(n: Node, ith: i32, nth: i32): void {
   const x = n.src0!;
   const rows = liveRows(n);
@@ -53,6 +54,7 @@ function pairs(n: Node): i32 {
   return (paramI(n, MODE) == VISION ? n.ne0 : paramI(n, N_DIMS)) >> 1;
 }
 
+// Copies one head to its place and rotates it there.
 function rotateRow(n: Node, px: usize, py: usize, pc: usize): void {
   const type = n.type;
   const size = floatBytes(type);
@@ -150,6 +152,7 @@ function angles(n: Node, token: i32, pc: usize): void {
   }
 }
 
+// Position of a token on one axis.
 function position(n: Node, token: i32, plane: i32): f32 {
   const pos = n.src1!;
   return <f32>load<i32>(pos.data + <usize>(plane * n.ne2 + token) * pos.nb0);
@@ -197,6 +200,7 @@ function axisOf(n: Node, mode: i32, p: i32): i32 {
   return k < s0 ? 0 : k < s0 + s1 ? 1 : k < s0 + s1 + s2 ? 2 : 3;
 }
 
+// True where the powers of vision mode start anew.
 function startsSection(n: Node, p: i32): bool {
   let k = sector(n, p);
   for (let i = 0; i < 4 && k > 0; i++) k -= paramI(n, SECTIONS + i);

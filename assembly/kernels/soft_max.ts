@@ -70,7 +70,7 @@ function logits(n: Node, r: i32, px: usize, py: usize, scale: f32, slope: f32): 
 
 // e^(z - top) over the sum of all, that of the sink included.
 function normalise(py: usize, n: i32, top: f32, sink: f32): void {
-  if (top == -Infinity) return memory.fill(py, 0, (<usize>n) << 2);
+  if (top == -Infinity) return clearRow(py, n);
   const t = f32x4.splat(top);
   let sum = f64x2.splat(0);
   let p = py;
@@ -89,6 +89,12 @@ function normalise(py: usize, n: i32, top: f32, sink: f32): void {
   multiply(py, n, <f32>(1 / total));
 }
 
+// Zeros for what is masked; a NaN stays, so that it is not lost in a masked row.
+function clearRow(p: usize, n: i32): void {
+  for (; n > 0; n--, p += 4) if (load<f32>(p) == load<f32>(p)) store<f32>(p, 0);
+}
+
+// Row times factor, in place.
 function multiply(p: usize, n: i32, factor: f32): void {
   const f = f32x4.splat(factor);
   for (; n >= 4; n -= 4, p += 16) v128.store(p, f32x4.mul(v128.load(p), f));

@@ -34,8 +34,9 @@ function softMax(
         mask === undefined ? 0 : slope(maxBias, i2, heads) * x[1]!(j, i1, i2, i3);
       const z = range(ne[0]!).map((j) => scale * x[0]!(j, i1, i2, i3) + bias(j));
       const sink = sinks === undefined ? -Infinity : x[2]!(i2);
+      const nothing = sink === -Infinity && z.every((v) => !(v > -Infinity));
+      if (nothing) return Number.isNaN(z[i0]!) ? NaN : 0;
       const top = Math.max(sink, ...z);
-      if (top === -Infinity) return 0;
       return Math.exp(z[i0]! - top) / (sum(z.map((v) => Math.exp(v - top))) + Math.exp(sink - top));
     },
   };
@@ -51,6 +52,7 @@ export const softMaxCases: readonly Case[] = [
   }),
   softMax("everything masked", [5, 2, 2], { mask: f32([5, 2], [-Infinity]) }),
   softMax("everything masked but a sink", [5, 2, 2], { mask: f32([5, 2], [-Infinity]), sinks: f32([2]) }),
+  softMax("NaN in a masked row", [5, 2], { mask: f32([5, 2], [-Infinity, NaN, -Infinity]) }),
   softMax("sinks", [18, 4, 3], { scale: 0.3, sinks: f32([3], "wide") }),
   ...[1, 2, 6, 7].map((heads) =>
     softMax(`ALiBi with ${heads} heads`, [16, 3, heads], {

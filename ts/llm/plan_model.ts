@@ -7,13 +7,14 @@ import type { GgufFile, TensorInfo } from "../gguf/index.ts";
 import type { Engine } from "../runtime/engine.ts";
 import { alignUp } from "../shape.ts";
 import { Type } from "../types.ts";
-import { archOf, type BuildGraph, loadParams, loadTensors } from "./arch/index.ts";
+import { type BuildGraph, graphOf, loadParams, loadTensors } from "./arch/index.ts";
 import { cacheTensors, kvBytesPerPosition, type KvType } from "./cache.ts";
 import { ChatTemplates } from "./chat/templates.ts";
 import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from "./context.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
 import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
+import { loadedType } from "./weights.ts";
 
 /** Context length by default at most; a longer one must be asked for. */
 const DEFAULT_CTX = 4096;
@@ -40,7 +41,7 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   const tokenizer = loadTokenizer(meta);
   const templates = ChatTemplates.read(meta);
   return {
-    build: archOf(params.arch).graph,
+    build: graphOf(params.arch),
     params,
     tokenizer,
     templates,
@@ -48,12 +49,11 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   };
 }
 
-/** Leafs for the weights, without memory yet. Vectors in half precision become F32: kernels want norms and biases so. */
+/** Leafs for the weights, without memory yet. */
 export function weightLeafs(header: ModelHeader): Map<string, Tensor> {
   const leafs = new Map<string, Tensor>();
   for (const info of header.tensors.values()) {
-    const widened = info.nDims <= 1 && (info.type === Type.F16 || info.type === Type.BF16);
-    const t = leaf(info.name, widened ? Type.F32 : info.type, info.ne);
+    const t = leaf(info.name, loadedType(info), info.ne);
     t.flags |= Flag.EXTERNAL;
     leafs.set(info.name, t);
   }
@@ -100,6 +100,7 @@ export function planModel(engine: Engine, header: ModelHeader, options: ContextO
   const weights = weightLeafs(header);
   const { nCtx, nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
   checkContext(nCtx, nBatch, kvType);
+  checkPositions(header.params, nCtx);
   const wanted = nCtx ?? Math.min(header.params.nCtxTrain, DEFAULT_CTX);
   const first = build(engine, header, weights, {
     nCtx: wanted,
@@ -148,6 +149,14 @@ function build(
   const memory = { weights: bytes(weights.values()), kv: bytes(cacheTensors(graphs.cache)), ...planned };
   const total = memory.weights + memory.kv + memory.records + memory.compute;
   return { header, weights, shape, graphs, memory: { ...memory, total } };
+}
+
+function checkPositions({ learnedPositions, nCtxTrain }: Params, nCtx = 0): void {
+  if (!learnedPositions || nCtx <= nCtxTrain) return;
+  throw new GraphError("bad-param", `model: nCtx is ${nCtx}; the model has ${nCtxTrain} positions`, {
+    expected: nCtxTrain,
+    actual: nCtx,
+  });
 }
 
 function checkContext(nCtx: number | undefined, nBatch: number, kvType: Type): void {
