@@ -224,14 +224,14 @@ function memoryUses(g: Graph, p: Planned, buffer: number): Use[] {
   return uses;
 }
 
-// Inputs hold data before the first step; another leaf has none until a step writes through it or reads it.
+// Inputs hold data before the first step. Another leaf has its memory from just before the first step that names it.
 function birth(g: Graph, t: Tensor): number {
   if (t.flags.includes("input")) return -1;
   if (t.id >= g.n_leafs) return t.id - g.n_leafs;
   const first = g.tensors.findIndex(
     (x) => x.id >= g.n_leafs && x.src.some((s) => s !== null && root(g, s) === t.id),
   );
-  return first < 0 ? -1 : first - g.n_leafs;
+  return first < 0 ? -1 : first - g.n_leafs - 0.5;
 }
 
 function root(g: Graph, id: number): number {

@@ -39,9 +39,9 @@ export function contiguous(type: Type, ne: Shape): Strides {
 /** Bytes from the first to past the last element, as ggml counts them. */
 export function nbytes(type: Type, ne: Shape, nb: Strides): number {
   if (nelements(ne) === 0) return 0;
-  const { blockSize } = typeInfo(type)!;
+  const { blockSize, typeSize } = typeInfo(type)!;
   const rest = (ne[1] - 1) * nb[1] + (ne[2] - 1) * nb[2] + (ne[3] - 1) * nb[3];
-  return blockSize === 1 ? nb[0] + (ne[0] - 1) * nb[0] + rest : (ne[0] * nb[0]) / blockSize + rest;
+  return blockSize === 1 ? typeSize + (ne[0] - 1) * nb[0] + rest : (ne[0] * nb[0]) / blockSize + rest;
 }
 
 /** True when the elements stand without gaps in order (a dimension of one element may have any stride). */

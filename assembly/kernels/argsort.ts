@@ -36,6 +36,7 @@ export function argsort(n: Node, ith: i32, nth: i32): void {
   }
 }
 
+// Bottom-up: runs of 1, 2, 4 ... are merged from one buffer into the other.
 function sortRow(px: usize, py: usize, ps: usize, n: i32, descending: bool): void {
   for (let i = 0; i < n; i++) store<i32>(py + ((<usize>i) << 2), i);
   let from = py;

@@ -49,19 +49,23 @@ class Div {
   }
 }
 
+/** a + b; a may be of a block type */
 export function add(n: Node, ith: i32, nth: i32): void {
   if (elementBytes(n.type) == 0) return addToBlocks(n, ith, nth);
   binary<Add>(n, ith, nth);
 }
 
+/** a - b */
 export function sub(n: Node, ith: i32, nth: i32): void {
   binary<Sub>(n, ith, nth);
 }
 
+/** a * b */
 export function mul(n: Node, ith: i32, nth: i32): void {
   binary<Mul>(n, ith, nth);
 }
 
+/** a / b */
 export function div(n: Node, ith: i32, nth: i32): void {
   binary<Div>(n, ith, nth);
 }

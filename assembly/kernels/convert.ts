@@ -81,6 +81,7 @@ function copy(size: usize, px: usize, sx: usize, py: usize, sy: usize, n: i32): 
   }
 }
 
+// F32, F16, BF16 to one another, any strides.
 function floats(tx: i32, px: usize, sx: usize, ty: i32, py: usize, sy: usize, n: i32): void {
   for (; n > 0; n -= 4, px += 4 * sx, py += 4 * sy) {
     const k = min(n, 4);
@@ -88,6 +89,7 @@ function floats(tx: i32, px: usize, sx: usize, ty: i32, py: usize, sy: usize, n:
   }
 }
 
+// F16 or BF16 to a block type, a piece at a time through f32.
 function quantizePieces(tx: i32, px: usize, ty: i32, py: usize, sy: usize, n: i32, pieces: usize): void {
   for (; n > 0; n -= PIECE) {
     const k = min(n, PIECE);
@@ -98,6 +100,7 @@ function quantizePieces(tx: i32, px: usize, ty: i32, py: usize, sy: usize, n: i3
   }
 }
 
+// F32 to I32 (towards zero, saturating) and back.
 function integers(tx: i32, px: usize, sx: usize, ty: i32, py: usize, sy: usize, n: i32): void {
   for (; n > 0; n--, px += sx, py += sy) {
     if (tx == Type.I32 && ty == Type.F32) store<f32>(py, <f32>load<i32>(px));

@@ -8,6 +8,7 @@ import { convert, elementBytes, offsetOf, PIECE_BYTES } from "./convert";
 // Elements per unit of work; a multiple of every block.
 const UNIT: u64 = 256;
 
+/** Threads split the elements in row-major order, at multiples of UNIT. */
 export function cpy(n: Node, ith: i32, nth: i32): void {
   const a = n.src0!;
   const total = <u64>liveRows(n) * n.ne0;
@@ -20,11 +21,13 @@ export function cpy(n: Node, ith: i32, nth: i32): void {
   copyRuns(a, n, first, end, pieces);
 }
 
+// Elements [i, end), both sides without gaps.
 function copyFlat(a: Node, n: Node, i: usize, end: usize): void {
   if (i >= end) return;
   convert(a.type, a.data + i * a.nb0, a.nb0, n.type, n.data + i * n.nb0, n.nb0, <i32>(end - i));
 }
 
+// Elements [i, end), run by run.
 function copyRuns(a: Node, n: Node, i: u64, end: u64, pieces: usize): void {
   while (i < end) {
     const ia = <i32>(i % a.ne0);

@@ -13,8 +13,8 @@
 
 import { Type } from "../abi";
 import { f16ToF32 } from "../math/f16";
-import { sumF32 } from "../math/dot";
 import { exp4, tanh4 } from "../math/exp";
+import { accumulate, accumulateTwo, highest, scores, scoresOfTwo, weigh } from "../matmul/attention";
 import { Node, paramF, paramI, rowAt } from "../node";
 import { dequantizeRow } from "../quants/index";
 import { alibiSlope } from "./soft_max";
@@ -22,6 +22,8 @@ import { alibiSlope } from "./soft_max";
 // ts/ops/flash_attn_ext.ts counts scratch with the same numbers.
 const ROWS: i32 = 16;
 const CELLS: i32 = 32;
+// Bytes of the scores of a row, with four to spare.
+const P_BYTES: usize = 4 * 36;
 
 const SCALE = 0;
 const MAX_BIAS = 1;
@@ -33,7 +35,7 @@ const TWO_SIDED = 5;
 @unmanaged
 class Work {
   rows: usize;
-  /** scores of a tile, with four to spare */
+  /** scores of two rows in a tile */
   p: usize;
   q: usize;
   acc: usize;
@@ -120,7 +122,7 @@ function layOut(n: Node, scratch: usize): Work {
   w.nbv = (<usize>((n.ne0 + 3) & ~3)) << 2;
   w.rows = scratch + 64;
   w.p = w.rows + ((<usize>ROWS) << 6);
-  w.q = w.p + ((<usize>(CELLS + 4)) << 2);
+  w.q = w.p + 2 * P_BYTES;
   w.acc = w.q + <usize>ROWS * w.nbd;
   w.k = w.acc + <usize>ROWS * w.nbv;
   w.v = w.k + <usize>CELLS * w.nbd;
@@ -152,7 +154,7 @@ function attend(n: Node, w: Work, head: i32, s: i32, first: i32): void {
     const pv = tileOf(v, rowAt(v, j, v2, v3), from - j, to - j, w.v, w.nbv);
     const nbk: usize = pk == w.k ? w.nbd : <usize>k.nb1;
     const nbv: usize = pv == w.v ? w.nbv : <usize>v.nb1;
-    for (let i = 0; i < w.count; i++) step(n, w, rowOf(w, i), j, pk, nbk, pv, nbv);
+    tileStep(n, w, j, pk, nbk, pv, nbv);
   }
   for (let i = 0; i < w.count; i++) finish(w, rowOf(w, i), n.ne0);
 }
@@ -212,61 +214,91 @@ function tileOf(x: Node, p: usize, from: i32, to: i32, scratch: usize, nbs: usiz
   return scratch;
 }
 
-// Takes a row through the tile that starts at cell j.
-function step(n: Node, w: Work, r: Row, j: i32, pk: usize, nbk: usize, pv: usize, nbv: usize): void {
-  const a = max(r.lo - j, 0);
-  const b = min(r.hi - j, CELLS);
-  if (a >= b) return;
-  scores(w, r.q, pk, nbk, a, b);
-  if (r.mask != 0) addMask(n.src3!, w.p, r, j, a, b);
-  else if (paramF(n, MAX_BIAS) > 0) addDistance(w.p, r, j, a, b);
-  const top = max<f32>(r.top, highest(w.p, a, b));
-  if (top == -Infinity) return;
-  if (top != r.top) rescale(w, r, top);
-  r.sum += weigh(w.p, a, b, top);
-  accumulate(r.acc, w.nbv, w.p, pv, nbv, a, b);
+// Takes the rows through the tile that starts at cell j: two at a time where they see the same cells of it.
+function tileStep(n: Node, w: Work, j: i32, pk: usize, nbk: usize, pv: usize, nbv: usize): void {
+  for (let i = 0; i < w.count;) {
+    const r = rowOf(w, i);
+    const a = max(r.lo - j, 0);
+    const b = min(r.hi - j, CELLS);
+    if (i + 1 < w.count && sees(rowOf(w, i + 1), j, a, b)) {
+      if (a < b) stepTwo(n, w, r, rowOf(w, i + 1), j, a, b, pk, nbk, pv, nbv);
+      i += 2;
+    } else {
+      if (a < b) stepOne(n, w, r, j, a, b, pk, nbk, pv, nbv);
+      i++;
+    }
+  }
 }
 
-// Scores of cells [a, b) to w.p; around them -Infinity, to the next multiple of four.
-function scores(w: Work, pq: usize, pk: usize, nbk: usize, a: i32, b: i32): void {
-  const low = f32x4.splat(-Infinity);
-  v128.store(w.p + ((<usize>(a & ~3)) << 2), low);
+
+@inline
+function sees(r: Row, j: i32, a: i32, b: i32): bool {
+  return max(r.lo - j, 0) == a && min(r.hi - j, CELLS) == b;
+}
+
+function stepOne(
+  n: Node,
+  w: Work,
+  r: Row,
+  j: i32,
+  a: i32,
+  b: i32,
+  pk: usize,
+  nbk: usize,
+  pv: usize,
+  nbv: usize,
+): void {
+  scores(r.q, w.nbd, pk, nbk, a, b, w.p);
+  if (soften(n, w, r, w.p, j, a, b)) accumulate(r.acc, w.nbv, w.p, pv, nbv, a, b);
+}
+
+function stepTwo(
+  n: Node,
+  w: Work,
+  r: Row,
+  s: Row,
+  j: i32,
+  a: i32,
+  b: i32,
+  pk: usize,
+  nbk: usize,
+  pv: usize,
+  nbv: usize,
+): void {
+  const p = w.p;
+  const q = p + P_BYTES;
+  scoresOfTwo(r.q, s.q, w.nbd, pk, nbk, a, b, p, q);
+  const first = soften(n, w, r, p, j, a, b);
+  const second = soften(n, w, s, q, j, a, b);
+  if (first && second) accumulateTwo(r.acc, s.acc, w.nbv, p, q, pv, nbv, a, b);
+  else if (first) accumulate(r.acc, w.nbv, p, pv, nbv, a, b);
+  else if (second) accumulate(s.acc, w.nbv, q, pv, nbv, a, b);
+}
+
+// Products at p to scores to weights; false when all of them are hidden.
+function soften(n: Node, w: Work, r: Row, p: usize, j: i32, a: i32, b: i32): bool {
+  finishScores(w, p, a, b);
+  if (r.mask != 0) addMask(n.src3!, p, r, j, a, b);
+  else if (paramF(n, MAX_BIAS) > 0) addDistance(p, r, j, a, b);
+  const top = max<f32>(r.top, highest(p, a, b));
+  if (top == -Infinity) return false;
+  if (top != r.top) rescale(w, r, top);
+  r.sum += weigh(p, a, b, top);
+  return true;
+}
+
+// Scales the products of cells [a, b); around them -Infinity, to the next multiple of four.
+function finishScores(w: Work, p: usize, a: i32, b: i32): void {
   const cap = w.cap;
   const scale = f32x4.splat(cap == 0 ? w.scale : w.scale / cap);
-  const last = pk + <usize>(b - 1) * nbk;
   for (let c = a; c < b; c += 4) {
-    const p0 = pk + <usize>c * nbk;
-    const p1 = min(p0 + nbk, last);
-    const p2 = min(p1 + nbk, last);
-    let z = f32x4.mul(dots(pq, p0, p1, p2, min(p2 + nbk, last), w.nbd), scale);
+    const pc = p + ((<usize>c) << 2);
+    let z = f32x4.mul(v128.load(pc), scale);
     if (cap != 0) z = f32x4.mul(tanh4(z), f32x4.splat(cap));
-    v128.store(w.p + ((<usize>c) << 2), z);
+    v128.store(pc, z);
   }
-  v128.store(w.p + ((<usize>b) << 2), low);
-}
-
-// One q row times four k rows of nbd bytes.
-@inline
-function dots(pq: usize, p0: usize, p1: usize, p2: usize, p3: usize, nbd: usize): v128 {
-  let a = f32x4.splat(0);
-  let b = a;
-  let c = a;
-  let d = a;
-  for (const end = pq + nbd; pq < end; pq += 16) {
-    const x = v128.load(pq);
-    a = f32x4.add(a, f32x4.mul(x, v128.load(p0)));
-    b = f32x4.add(b, f32x4.mul(x, v128.load(p1)));
-    c = f32x4.add(c, f32x4.mul(x, v128.load(p2)));
-    d = f32x4.add(d, f32x4.mul(x, v128.load(p3)));
-    p0 += 16;
-    p1 += 16;
-    p2 += 16;
-    p3 += 16;
-  }
-  let z = f32x4.splat(sumF32(a));
-  z = f32x4.replace_lane(z, 1, sumF32(b));
-  z = f32x4.replace_lane(z, 2, sumF32(c));
-  return f32x4.replace_lane(z, 3, sumF32(d));
+  for (let c = a & ~3; c < a; c++) store<f32>(p + ((<usize>c) << 2), -Infinity);
+  v128.store(p + ((<usize>b) << 2), f32x4.splat(-Infinity));
 }
 
 // Adds slope * mask; what is masked by -Infinity stays hidden whatever its score.
@@ -287,74 +319,12 @@ function addDistance(p: usize, r: Row, j: i32, a: i32, b: i32): void {
   }
 }
 
-function highest(p: usize, a: i32, b: i32): f32 {
-  let m = f32x4.splat(-Infinity);
-  for (let c = a & ~3; c < b; c += 4) m = f32x4.max(m, v128.load(p + ((<usize>c) << 2)));
-  const lo = max<f32>(f32x4.extract_lane(m, 0), f32x4.extract_lane(m, 1));
-  return max<f32>(lo, max<f32>(f32x4.extract_lane(m, 2), f32x4.extract_lane(m, 3)));
-}
-
 // Moves a row to a new maximum.
 function rescale(w: Work, r: Row, top: f32): void {
   const f = exp4(f32x4.splat(r.top - top));
   r.top = top;
   r.sum *= f32x4.extract_lane(f, 0);
   for (let p = r.acc, end = r.acc + w.nbv; p < end; p += 16) v128.store(p, f32x4.mul(v128.load(p), f));
-}
-
-// Turns scores into weights e^(z - top); returns their sum.
-function weigh(p: usize, a: i32, b: i32, top: f32): f32 {
-  const t = f32x4.splat(top);
-  let sum = f32x4.splat(0);
-  for (let c = a & ~3; c < b; c += 4) {
-    const pc = p + ((<usize>c) << 2);
-    const e = exp4(f32x4.sub(v128.load(pc), t));
-    v128.store(pc, e);
-    sum = f32x4.add(sum, e);
-  }
-  return sumF32(sum);
-}
-
-// acc += weight * v, cell by cell; v is not read where the weight is zero.
-function accumulate(acc: usize, bytes: usize, p: usize, pv: usize, nbv: usize, a: i32, b: i32): void {
-  const end = acc + bytes;
-  for (let c = a & ~3; c < b; c += 4) {
-    const w = v128.load(p + ((<usize>c) << 2));
-    const v = pv + <usize>c * nbv;
-    if (v128.any_true(f32x4.eq(w, f32x4.splat(0)))) {
-      const stop = p + ((<usize>c) << 2) + 16;
-      for (let q = stop - 16, u = v; q < stop; q += 4, u += nbv) {
-        if (load<f32>(q) != 0) addOne(acc, end, load<f32>(q), u);
-      }
-    } else addFour(acc, end, w, v, nbv);
-  }
-}
-
-function addOne(acc: usize, end: usize, w: f32, v: usize): void {
-  const s = f32x4.splat(w);
-  for (; acc < end; acc += 16, v += 16) {
-    v128.store(acc, f32x4.add(v128.load(acc), f32x4.mul(s, v128.load(v))));
-  }
-}
-
-function addFour(acc: usize, end: usize, w: v128, v0: usize, nbv: usize): void {
-  const w0 = f32x4.splat(f32x4.extract_lane(w, 0));
-  const w1 = f32x4.splat(f32x4.extract_lane(w, 1));
-  const w2 = f32x4.splat(f32x4.extract_lane(w, 2));
-  const w3 = f32x4.splat(f32x4.extract_lane(w, 3));
-  let v1 = v0 + nbv;
-  let v2 = v1 + nbv;
-  let v3 = v2 + nbv;
-  for (; acc < end; acc += 16) {
-    let s = f32x4.add(v128.load(acc), f32x4.mul(w0, v128.load(v0)));
-    s = f32x4.add(s, f32x4.mul(w1, v128.load(v1)));
-    s = f32x4.add(s, f32x4.mul(w2, v128.load(v2)));
-    v128.store(acc, f32x4.add(s, f32x4.mul(w3, v128.load(v3))));
-    v0 += 16;
-    v1 += 16;
-    v2 += 16;
-    v3 += 16;
-  }
 }
 
 // The sink joins the sum, then the row is divided by it. A row that saw nothing is zero.

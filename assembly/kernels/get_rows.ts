@@ -5,6 +5,7 @@
 import { liveRows, Node, rowAt, rowPtr, share } from "../node";
 import { convert } from "./convert";
 
+/** Threads split the rows of the result. */
 export function getRows(n: Node, ith: i32, nth: i32): void {
   const table = n.src0!;
   const ids = n.src1!;

@@ -95,6 +95,7 @@ export function glu(n: Node, ith: i32, nth: i32): void {
   }
 }
 
+// `count` elements of x, g and the result.
 // prettier-ignore
 function gluRow(n: Node, px: usize, pg: usize, py: usize, count: usize): void {
   switch (paramI(n, 0)) {

@@ -24,6 +24,7 @@ export function mean(n: Node, ith: i32, nth: i32): void {
   sums(n, n.src0!.ne0, ith, nth);
 }
 
+// Sum of each row over `divisor`.
 function sums(n: Node, divisor: i32, ith: i32, nth: i32): void {
   const x = n.src0!;
   const rows = liveRows(n);

@@ -3,6 +3,7 @@
 import { liveRows, Node, rowAt, rowPtr, share } from "../node";
 import { convert } from "./convert";
 
+/** Threads split the rows of the result; a row of src0 is laid end to end. */
 export function repeat(n: Node, ith: i32, nth: i32): void {
   const a = n.src0!;
   const rows = liveRows(n);

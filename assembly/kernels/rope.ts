@@ -33,6 +33,7 @@ const MULTI_AXIS = 8;
 const VISION = 24;
 const INTERLEAVED = 40;
 
+/** Parameters in the slots above. Heads of one token follow each other, so its angles are computed once. */
 export function rope(n: Node, ith: i32, nth: i32): void {
   const x = n.src0!;
   const rows = liveRows(n);
@@ -53,6 +54,7 @@ function pairs(n: Node): i32 {
   return (paramI(n, MODE) == VISION ? n.ne0 : paramI(n, N_DIMS)) >> 1;
 }
 
+// Copies one head to its place and rotates it there.
 function rotateRow(n: Node, px: usize, py: usize, pc: usize): void {
   const type = n.type;
   const size = floatBytes(type);
@@ -64,15 +66,62 @@ function rotateRow(n: Node, px: usize, py: usize, pc: usize): void {
   const apart: usize = adjacent ? size : <usize>count * size;
   const ps = pc + ((<usize>n.ne0) << 1);
   px = py + <usize>paramI(n, OFFSET) * size;
-  for (let p = 0; p < count; p += 4) {
+  let p = 0;
+  if (type == Type.F32) {
+    p = count & ~3;
+    if (adjacent) rotateAdjacent(px, pc, ps, p);
+    else rotateApart(px, apart, pc, ps, p);
+    px += <usize>p * step;
+  }
+  for (; p < count; p += 4) {
     const k = min(count - p, 4);
     const c = loadLanes(Type.F32, pc + ((<usize>p) << 2), 4, k);
     const s = loadLanes(Type.F32, ps + ((<usize>p) << 2), 4, k);
     const a = loadLanes(type, px, step, k);
     const b = loadLanes(type, px + apart, step, k);
-    storeLanes(type, px, step, k, f32x4.sub(f32x4.mul(a, c), f32x4.mul(b, s)));
-    storeLanes(type, px + apart, step, k, f32x4.add(f32x4.mul(a, s), f32x4.mul(b, c)));
+    storeLanes(type, px, step, k, turnA(a, b, c, s));
+    storeLanes(type, px + apart, step, k, turnB(a, b, c, s));
     px += <usize>k * step;
+  }
+}
+
+
+@inline
+function turnA(a: v128, b: v128, c: v128, s: v128): v128 {
+  return f32x4.sub(f32x4.mul(a, c), f32x4.mul(b, s));
+}
+
+
+@inline
+function turnB(a: v128, b: v128, c: v128, s: v128): v128 {
+  return f32x4.add(f32x4.mul(a, s), f32x4.mul(b, c));
+}
+
+// `count` pairs of f32 whose halves lie `apart` bytes apart; a multiple of 4.
+function rotateApart(px: usize, apart: usize, pc: usize, ps: usize, count: i32): void {
+  for (; count > 0; count -= 4, px += 16, pc += 16, ps += 16) {
+    const a = v128.load(px);
+    const b = v128.load(px + apart);
+    const c = v128.load(pc);
+    const s = v128.load(ps);
+    v128.store(px, turnA(a, b, c, s));
+    v128.store(px + apart, turnB(a, b, c, s));
+  }
+}
+
+// `count` pairs of neighbouring f32; a multiple of 4.
+function rotateAdjacent(px: usize, pc: usize, ps: usize, count: i32): void {
+  for (; count > 0; count -= 4, px += 32, pc += 16, ps += 16) {
+    const u = v128.load(px);
+    const v = v128.load(px, 16);
+    const a = i8x16.shuffle(u, v, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    const b = i8x16.shuffle(u, v, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    const c = v128.load(pc);
+    const s = v128.load(ps);
+    const x = turnA(a, b, c, s);
+    const y = turnB(a, b, c, s);
+    v128.store(px, i8x16.shuffle(x, y, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23));
+    v128.store(px, i8x16.shuffle(x, y, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31), 16);
   }
 }
 
@@ -103,6 +152,7 @@ function angles(n: Node, token: i32, pc: usize): void {
   }
 }
 
+// Position of a token on one axis.
 function position(n: Node, token: i32, plane: i32): f32 {
   const pos = n.src1!;
   return <f32>load<i32>(pos.data + <usize>(plane * n.ne2 + token) * pos.nb0);
@@ -150,6 +200,7 @@ function axisOf(n: Node, mode: i32, p: i32): i32 {
   return k < s0 ? 0 : k < s0 + s1 ? 1 : k < s0 + s1 + s2 ? 2 : 3;
 }
 
+// True where the powers of vision mode start anew.
 function startsSection(n: Node, p: i32): bool {
   let k = sector(n, p);
   for (let i = 0; i < 4 && k > 0; i++) k -= paramI(n, SECTIONS + i);

@@ -11,6 +11,7 @@ import { convert, offsetOf } from "./convert";
 // Columns per unit of work; a multiple of every block.
 const UNIT = 256;
 
+/** Result: a view of src2, so n has its address and strides. */
 export function setRows(n: Node, ith: i32, nth: i32): void {
   const x = n.src0!;
   const units = (n.ne0 + UNIT - 1) / UNIT;
@@ -28,6 +29,7 @@ export function setRows(n: Node, ith: i32, nth: i32): void {
   }
 }
 
+// Target row of source row (i1, i2, i3).
 function rowId(n: Node, i1: i32, i2: i32, i3: i32): i32 {
   const ids = n.src1!;
   const p = rowAt(ids, i2 % ids.ne1, i3 % ids.ne2, 0) + <usize>i1 * ids.nb0;

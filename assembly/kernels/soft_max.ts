@@ -6,7 +6,7 @@
 
 import { Type } from "../abi";
 import { exp4 } from "../math/exp";
-import { floatBytes, laneMask, loadLanes, storeLanes } from "../math/lanes";
+import { floatBytes, laneMask, load4, loadLanes, storeLanes } from "../math/lanes";
 import { hmax, hsum2, widenSum } from "../math/round";
 import { liveRows, Node, paramF, rowAt, rowPtr, share } from "../node";
 
@@ -49,38 +49,54 @@ function logits(n: Node, r: i32, px: usize, py: usize, scale: f32, slope: f32): 
   }
   const step = floatBytes(type) << 2;
   let top = low;
-  for (let i = n.ne0; i > 0; i -= 4) {
-    const k = min(i, 4);
-    let z = f32x4.mul(loadLanes(Type.F32, px, 4, k), s);
+  let i = n.ne0;
+  for (; i >= 4; i -= 4, px += 16, py += 16) {
+    let z = f32x4.mul(v128.load(px), s);
     if (pm != 0) {
-      z = f32x4.add(z, f32x4.mul(loadLanes(type, pm, step >> 2, k), b));
+      z = f32x4.add(z, f32x4.mul(load4(type, pm), b));
       pm += step;
     }
-    top = f32x4.pmax(top, v128.bitselect(z, low, laneMask(k)));
-    storeLanes(Type.F32, py, 4, k, z);
-    px += 16;
-    py += 16;
+    top = f32x4.pmax(top, z);
+    v128.store(py, z);
+  }
+  if (i > 0) {
+    let z = f32x4.mul(loadLanes(Type.F32, px, 4, i), s);
+    if (pm != 0) z = f32x4.add(z, f32x4.mul(loadLanes(type, pm, step >> 2, i), b));
+    top = f32x4.pmax(top, v128.bitselect(z, low, laneMask(i)));
+    storeLanes(Type.F32, py, 4, i, z);
   }
   return hmax(top);
 }
 
 // e^(z - top) over the sum of all, that of the sink included.
 function normalise(py: usize, n: i32, top: f32, sink: f32): void {
-  if (top == -Infinity) return memory.fill(py, 0, (<usize>n) << 2);
+  if (top == -Infinity) return clearRow(py, n);
   const t = f32x4.splat(top);
   let sum = f64x2.splat(0);
   let p = py;
-  for (let i = n; i > 0; i -= 4, p += 16) {
-    const k = min(i, 4);
-    const e = v128.and(exp4(f32x4.sub(loadLanes(Type.F32, p, 4, k), t)), laneMask(k));
-    storeLanes(Type.F32, p, 4, k, e);
+  let i = n;
+  for (; i >= 4; i -= 4, p += 16) {
+    const e = exp4(f32x4.sub(v128.load(p), t));
+    v128.store(p, e);
+    sum = f64x2.add(sum, widenSum(e));
+  }
+  if (i > 0) {
+    const e = v128.and(exp4(f32x4.sub(loadLanes(Type.F32, p, 4, i), t)), laneMask(i));
+    storeLanes(Type.F32, p, 4, i, e);
     sum = f64x2.add(sum, widenSum(e));
   }
   const total = hsum2(sum) + f32x4.extract_lane(exp4(f32x4.splat(sink - top)), 0);
-  const f = f32x4.splat(<f32>(1 / total));
-  p = py;
-  for (let i = n; i > 0; i -= 4, p += 16) {
-    const k = min(i, 4);
-    storeLanes(Type.F32, p, 4, k, f32x4.mul(loadLanes(Type.F32, p, 4, k), f));
-  }
+  multiply(py, n, <f32>(1 / total));
+}
+
+// Zeros for what is masked; a NaN stays, so that it is not lost in a masked row.
+function clearRow(p: usize, n: i32): void {
+  for (; n > 0; n--, p += 4) if (load<f32>(p) == load<f32>(p)) store<f32>(p, 0);
+}
+
+// Row times factor, in place.
+function multiply(p: usize, n: i32, factor: f32): void {
+  const f = f32x4.splat(factor);
+  for (; n >= 4; n -= 4, p += 16) v128.store(p, f32x4.mul(v128.load(p), f));
+  if (n > 0) storeLanes(Type.F32, p, 4, n, f32x4.mul(loadLanes(Type.F32, p, 4, n), f));
 }

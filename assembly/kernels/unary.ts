@@ -53,42 +53,52 @@ const FILL: i32 = Unary.COUNT + 8;
 
 if (Unary.COUNT != 22) ERROR("unary.ts: new function without a case in applyRow()");
 
+/** Parameters: function, then those of the function (XIELU has four). */
 export function unary(n: Node, ith: i32, nth: i32): void {
   apply(n, paramI(n, 0), paramPtr(n, 1), ith, nth);
 }
 
+/** x^2 */
 export function sqr(n: Node, ith: i32, nth: i32): void {
   apply(n, SQR, 0, ith, nth);
 }
 
+/** Square root; NaN below 0. */
 export function sqrt(n: Node, ith: i32, nth: i32): void {
   apply(n, SQRT, 0, ith, nth);
 }
 
+/** Natural logarithm. */
 export function log(n: Node, ith: i32, nth: i32): void {
   apply(n, LOG, 0, ith, nth);
 }
 
+/** Sine of an angle in radians. */
 export function sin(n: Node, ith: i32, nth: i32): void {
   apply(n, SIN, 0, ith, nth);
 }
 
+/** Cosine of an angle in radians. */
 export function cos(n: Node, ith: i32, nth: i32): void {
   apply(n, COS, 0, ith, nth);
 }
 
+/** Parameters s, b: s x + b */
 export function scale(n: Node, ith: i32, nth: i32): void {
   apply(n, SCALE, paramPtr(n, 0), ith, nth);
 }
 
+/** Parameters min, max. */
 export function clamp(n: Node, ith: i32, nth: i32): void {
   apply(n, CLAMP, paramPtr(n, 0), ith, nth);
 }
 
+/** Parameter: slope below 0. */
 export function leakyRelu(n: Node, ith: i32, nth: i32): void {
   apply(n, LEAKY_RELU, paramPtr(n, 0), ith, nth);
 }
 
+/** Parameter c: c everywhere, in the shape of src0. */
 export function fill(n: Node, ith: i32, nth: i32): void {
   apply(n, FILL, paramPtr(n, 0), ith, nth);
 }

@@ -1,4 +1,4 @@
-// One to four elements of a float type as f32 lanes, and rows converted from one float type to another.
+// One to four elements of a float type as f32 lanes.
 //
 // Computing always happens in f32; a narrower result is rounded once, when stored.
 
@@ -74,16 +74,4 @@ export function storeLanes(type: i32, p: usize, stride: usize, k: i32, x: v128):
 @inline
 export function floatBytes(type: i32): usize {
   return type == Type.F32 ? 4 : 2;
-}
-
-/** Converts `n` neighbouring elements. Both types among F32, F16, BF16. */
-export function convertRow(tx: i32, px: usize, ty: i32, py: usize, n: i32): void {
-  const bx = floatBytes(tx);
-  const by = floatBytes(ty);
-  for (; n >= 4; n -= 4) {
-    store4(ty, py, load4(tx, px));
-    px += 4 * bx;
-    py += 4 * by;
-  }
-  if (n > 0) storeLanes(ty, py, by, n, loadLanes(tx, px, bx, n));
 }

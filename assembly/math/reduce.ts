@@ -1,7 +1,8 @@
 // Sums over a row of f32, always in the same order: eight f32 partial sums, or two in f64.
 
+import { sumF32 } from "./dot";
 import { laneMask, loadLanes } from "./lanes";
-import { hsum, hsum2, widenSum } from "./round";
+import { hsum2, widenSum } from "./round";
 import { Type } from "../abi";
 
 /** Sum of (x - c)^2 over `n` elements. */
@@ -20,12 +21,15 @@ export function sumSquares(p: usize, n: i32, c: f32): f32 {
     const x = v128.and(f32x4.sub(loadLanes(Type.F32, p, 4, k), m), laneMask(k));
     a = f32x4.add(a, f32x4.mul(x, x));
   }
-  return hsum(f32x4.add(a, b));
+  return sumF32(f32x4.add(a, b));
 }
 
 /** Sum of `n` elements of type F32, F16 or BF16, `stride` bytes apart. */
 export function sumRow(type: i32, p: usize, stride: usize, n: i32): f64 {
   let a = f64x2.splat(0);
+  if (type == Type.F32 && stride == 4) {
+    for (; n >= 4; n -= 4, p += 16) a = f64x2.add(a, widenSum(v128.load(p)));
+  }
   for (; n > 0; n -= 4, p += 4 * stride) {
     a = f64x2.add(a, widenSum(loadLanes(type, p, stride, min(n, 4))));
   }

@@ -1,12 +1,5 @@
 // Sums and maxima over the lanes of a vector, always in the same order, and rounding as C's roundf.
 
-/** (x0 + x2) + (x1 + x3) */
-@inline
-export function hsum(x: v128): f32 {
-  const t = f32x4.add(x, i8x16.shuffle(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  return f32x4.extract_lane(t, 0) + f32x4.extract_lane(t, 1);
-}
-
 /** Largest lane; a NaN lane loses. */
 @inline
 export function hmax(x: v128): f32 {
@@ -30,14 +23,7 @@ export function hsum2(x: v128): f64 {
   return f64x2.extract_lane(x, 0) + f64x2.extract_lane(x, 1);
 }
 
-/** Nearest integer, half away from zero (f32.nearest goes to even). */
-@inline
-export function roundAway(x: f32): f32 {
-  const t = trunc<f32>(x);
-  return abs<f32>(x - t) >= 0.5 ? t + copysign<f32>(1, x) : t;
-}
-
-/** {@link roundAway} of four values. */
+/** Nearest integers, half away from zero (f32x4.nearest goes to even). */
 @inline
 export function roundAway4(x: v128): v128 {
   const t = f32x4.trunc(x);

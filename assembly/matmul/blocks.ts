@@ -84,10 +84,12 @@ function rowsWithMins<T>(pw: usize, nbw: usize, rows: i32, nb: i32, px: usize, p
 @inline
 function partial<T>(p: usize, pq: usize, m: v128): v128 {
   const t = changetype<T>(<usize>0);
+  const a = t.first(p);
+  const b = t.second(p);
+  const c0 = t.codes(a, b, 0, m);
+  const c1 = t.codes(a, b, 1, m);
   const zero = i32x4.splat(0);
   if (ASC_FEATURE_RELAXED_SIMD) {
-    const c0 = t.codes(p, 0, m);
-    const c1 = t.codes(p, 1, m);
     if (t.signed()) {
       const lo = dotq(c1, v128.load(pq, 16), dotq(c0, v128.load(pq), zero));
       const hi = dotq(c1, v128.load(pq, 48), dotq(c0, v128.load(pq, 32), zero));
@@ -95,13 +97,11 @@ function partial<T>(p: usize, pq: usize, m: v128): v128 {
     }
     return dotq(v128.load(pq, 16), c1, dotq(v128.load(pq), c0, zero));
   } else {
-    const a = dotq(v128.load(pq, 16), t.codes(p, 1, m), i32x4.dot_i16x8_s(v128.load(pq), t.codes(p, 0, m)));
-    const b = dotq(
-      v128.load(pq, 48),
-      t.codes(p, 3, m),
-      i32x4.dot_i16x8_s(v128.load(pq, 32), t.codes(p, 2, m)),
-    );
-    return i32x4.add(a, b);
+    const u = dotq(v128.load(pq, 16), c1, i32x4.dot_i16x8_s(v128.load(pq), c0));
+    const c2 = t.codes(a, b, 2, m);
+    const c3 = t.codes(a, b, 3, m);
+    const v = dotq(v128.load(pq, 48), c3, i32x4.dot_i16x8_s(v128.load(pq, 32), c2));
+    return i32x4.add(u, v);
   }
 }
 
@@ -263,25 +263,19 @@ function unpackFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, nb: i32, pq: 
     store<f32>(pd, t.scale(p1), 4);
     store<f32>(pd, t.scale(p2), 8);
     store<f32>(pd, t.scale(p3), 12);
-    storeTransposed(pq, 32, t.codes(p0, 0, m), t.codes(p1, 0, m), t.codes(p2, 0, m), t.codes(p3, 0, m));
-    storeTransposed(pq + 128, 32, t.codes(p0, 1, m), t.codes(p1, 1, m), t.codes(p2, 1, m), t.codes(p3, 1, m));
+    const a0 = t.first(p0);
+    const a1 = t.first(p1);
+    const a2 = t.first(p2);
+    const a3 = t.first(p3);
+    const b0 = t.second(p0);
+    const b1 = t.second(p1);
+    const b2 = t.second(p2);
+    const b3 = t.second(p3);
+    storeCodes<T>(pq, 0, a0, b0, a1, b1, a2, b2, a3, b3, m);
+    storeCodes<T>(pq + 128, 1, a0, b0, a1, b1, a2, b2, a3, b3, m);
     if (!ASC_FEATURE_RELAXED_SIMD) {
-      storeTransposed(
-        pq + 256,
-        32,
-        t.codes(p0, 2, m),
-        t.codes(p1, 2, m),
-        t.codes(p2, 2, m),
-        t.codes(p3, 2, m),
-      );
-      storeTransposed(
-        pq + 384,
-        32,
-        t.codes(p0, 3, m),
-        t.codes(p1, 3, m),
-        t.codes(p2, 3, m),
-        t.codes(p3, 3, m),
-      );
+      storeCodes<T>(pq + 256, 2, a0, b0, a1, b1, a2, b2, a3, b3, m);
+      storeCodes<T>(pq + 384, 3, a0, b0, a1, b1, a2, b2, a3, b3, m);
     }
     pq += (<usize>VECTORS) << 7;
     p0 += t.bytes();
@@ -289,4 +283,25 @@ function unpackFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, nb: i32, pq: 
     p2 += t.bytes();
     p3 += t.bytes();
   }
+}
+
+// Code vector i of four rows.
+@inline
+function storeCodes<T>(
+  pq: usize,
+  i: i32,
+  a0: v128,
+  b0: v128,
+  a1: v128,
+  b1: v128,
+  a2: v128,
+  b2: v128,
+  a3: v128,
+  b3: v128,
+  m: v128,
+): void {
+  const t = changetype<T>(<usize>0);
+  const c0 = t.codes(a0, b0, i, m);
+  const c1 = t.codes(a1, b1, i, m);
+  storeTransposed(pq, 32, c0, c1, t.codes(a2, b2, i, m), t.codes(a3, b3, i, m));
 }

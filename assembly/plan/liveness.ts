@@ -8,10 +8,10 @@
 //
 // While it walks, the pass runs ggml's best fit, so each pass leaves a complete plan and the least bound of its rules.
 
-import { Flag, MAX_SRC, NODE_BYTES } from "../abi";
+import { Flag, MAX_SRC, NODE_BYTES, NODE_NE, NODE_SRC } from "../abi";
 import { Node, srcAt } from "../node";
 import { Fit, fitAlloc, fitBytes, fitFree, fitInit } from "./best_fit";
-import { getf, geti, pad, Plan, putf, puti, take } from "./work";
+import { getf, geti, lay, pad, Plan, putf, puti, take } from "./work";
 
 /** The records under study and what the pass finds out about them. Arrays are i32 per record unless said otherwise. */
 @unmanaged
@@ -78,18 +78,12 @@ export function liveInit(p: Plan, records: usize, nLeafs: i32, nNodes: i32, buff
   l.nLeafs = nLeafs;
   l.nNodes = nNodes;
   l.buffer = buffer;
-  l.children = take(p, n);
-  l.views = take(p, n);
-  l.entry = take(p, n);
-  l.held = take(p, n);
-  l.parent = take(p, n);
-  l.scratch = take(p, n);
-  p.lower = take(p, (<usize>entries) << 2);
-  p.upper = take(p, (<usize>entries) << 2);
-  l.owner = take(p, (<usize>entries) << 2);
-  l.now = take(p, (<usize>entries) << 3);
-  p.bytes = take(p, (<usize>entries) << 3);
-  p.offset = take(p, (<usize>entries) << 3);
+  lay(p, changetype<usize>(l) + offsetof<Live>("children"), 6, n); // children .. scratch
+  const count = <usize>entries;
+  lay(p, changetype<usize>(p) + offsetof<Plan>("lower"), 2, count << 2); // lower, upper
+  lay(p, changetype<usize>(p) + offsetof<Plan>("bytes"), 2, count << 3); // bytes, offset
+  l.owner = take(p, count << 2);
+  l.now = take(p, count << 3);
   l.fit = fitInit(take(p, fitBytes(entries)));
   return l;
 }
@@ -221,18 +215,14 @@ function release(p: Plan, l: Live, i: i32, step: i32): void {
   leave(p, l, e, step);
 }
 
+// Type, ne and nb alike; ne and nb are neighbours in the record.
 function sameLayout(a: Node, b: Node): bool {
-  return (
-    a.type == b.type &&
-    a.ne0 == b.ne0 &&
-    a.ne1 == b.ne1 &&
-    a.ne2 == b.ne2 &&
-    a.ne3 == b.ne3 &&
-    a.nb0 == b.nb0 &&
-    a.nb1 == b.nb1 &&
-    a.nb2 == b.nb2 &&
-    a.nb3 == b.nb3
-  );
+  const p = changetype<usize>(a);
+  const q = changetype<usize>(b);
+  for (let at = NODE_NE; at < NODE_SRC; at += 8) {
+    if (load<u64>(p + at) != load<u64>(q + at)) return false;
+  }
+  return a.type == b.type;
 }
 
 // In place: the first source that dies here, lies as the result will, and whose memory is ours.

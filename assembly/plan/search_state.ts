@@ -3,7 +3,7 @@
 // All heights are i32 multiples of `unit`, the greatest common divisor of the sizes. Neighbourhoods and sections are
 // bit rows, so that "neighbours still open" is one AND; a list of 4096 has 64 words a row and 2 MiB of each kind.
 
-import { getf, geti, Plan, putf, puti, take } from "./work";
+import { getf, geti, lay, Plan, putf, puti, take } from "./work";
 
 /** Largest list the search takes. */
 export const SEARCH_MAX = 4096;
@@ -125,18 +125,10 @@ export function searchInit(p: Plan): Search | null {
   s.unit = unit;
   s.words = wordsFor(p.n);
   s.run = 0;
-  s.units = take(p, n << 2);
-  s.base = take(p, n << 2);
-  s.low = take(p, n << 2);
-  s.pos = take(p, n << 2);
-  s.score = take(p, n << 3);
-  s.noise = take(p, n << 3);
-  s.rest = take(p, m << 2);
-  s.crossing = take(p, m << 2);
-  s.floor = take(p, m << 2);
-  s.witness = take(p, m << 2);
-  s.mark = take(p, m << 2);
-  s.dirty = take(p, m << 2);
+  const fields = changetype<usize>(s);
+  lay(p, fields + offsetof<Search>("units"), 4, n << 2); // units, base, low, pos
+  lay(p, fields + offsetof<Search>("score"), 2, n << 3); // score, noise
+  lay(p, fields + offsetof<Search>("rest"), 6, m << 2); // rest .. dirty
   s.near = take(p, (n * s.words) << 3);
   s.members = take(p, (m * s.words) << 3);
   s.open = take(p, (<usize>s.words) << 3);

@@ -4,7 +4,7 @@
 // are at most n of them, two buffers conflict exactly when their section ranges [c0, c1) overlap, and the heaviest
 // section is a lower bound for every plan.
 
-import { getf, geti, lg, pad, Plan, putf, puti, take } from "./work";
+import { getf, geti, lay, lg, pad, Plan, putf, puti, take } from "./work";
 
 const DIGIT = 11;
 const DIGITS = 1 << DIGIT;
@@ -47,14 +47,9 @@ export function sortEvents(p: Plan): void {
 
 function pack(p: Plan): void {
   const most = p.nList;
-  p.id = take(p, (<usize>most) << 2);
-  p.c0 = take(p, (<usize>most) << 2);
-  p.c1 = take(p, (<usize>most) << 2);
-  p.size = take(p, (<usize>most) << 3);
-  p.off = take(p, (<usize>most) << 3);
-  p.bestOff = take(p, (<usize>most) << 3);
-  p.key = take(p, (<usize>most) << 3);
-  p.loadMet = take(p, (<usize>most) << 3);
+  const fields = changetype<usize>(p);
+  lay(p, fields + offsetof<Plan>("id"), 3, (<usize>most) << 2); // id, c0, c1
+  lay(p, fields + offsetof<Plan>("size"), 5, (<usize>most) << 3); // size, off, bestOff, key, loadMet
   let n = 0;
   for (let i = 0; i < most; i++) {
     const bytes = getf(p.bytes, i);

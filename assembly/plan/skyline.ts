@@ -11,7 +11,7 @@
 // A segment is known by its first section. Segments wait in a binary heap by (height, first section).
 
 import { bufferOf, fillTree, findInside, removeSlot, Tree } from "./tree";
-import { getf, geti, Plan, putf, puti, take } from "./work";
+import { getf, geti, lay, Plan, putf, puti, take } from "./work";
 
 
 @unmanaged
@@ -20,11 +20,11 @@ export class Sky {
   right: usize;
   /** segment -> the one before it, or -1 */
   prev: usize;
-  /** segment -> height f64 */
-  height: usize;
   heap: usize;
   /** segment -> place in the heap */
   place: usize;
+  /** segment -> height f64 */
+  height: usize;
   count: i32;
 }
 
@@ -38,11 +38,8 @@ export function skyInit(p: Plan): void {
   const m = <usize>p.m + 1;
   const s = changetype<Sky>(take(p, offsetof<Sky>()));
   p.sky = changetype<usize>(s);
-  s.right = take(p, m << 2);
-  s.prev = take(p, m << 2);
+  lay(p, p.sky + offsetof<Sky>("right"), 4, m << 2); // right, prev, heap, place
   s.height = take(p, m << 3);
-  s.heap = take(p, m << 2);
-  s.place = take(p, m << 2);
 }
 
 

@@ -90,6 +90,11 @@ export function take(p: Plan, bytes: usize): usize {
   return at;
 }
 
+/** Sets `count` neighbouring address fields, the first at `pField`, to new arrays of `bytes` each. */
+export function lay(p: Plan, pField: usize, count: i32, bytes: usize): void {
+  for (let i = 0; i < count; i++) store<usize>(pField + ((<usize>i) << 2), take(p, bytes));
+}
+
 
 @inline
 export function geti(a: usize, i: i32): i32 {

@@ -8,10 +8,9 @@ const BITS = memory.data<u8>([
   16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16,
 ], 16);
 
-/** 16 codes 0..31 as bytes: the low (half 0) or high nibbles of v with the bits of the u32 at ph. */
+/** 16 codes 0..31 as bytes: the low (half 0) or high nibbles of v with the bits of the u32 that h holds four times. */
 @inline
-export function fiveBits(v: v128, ph: usize, half: i32, m: v128): v128 {
-  const h = v128.load32_splat(ph);
+export function fiveBits(v: v128, h: v128, half: i32, m: v128): v128 {
   const spread =
     half == 0
       ? i8x16.shuffle(h, h, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)

@@ -43,9 +43,20 @@ export class IQ4_NL {
 
 
   @inline
-  codes(p: usize, i: i32, m: v128): v128 {
-    const v = nibbleBytes(v128.load(p, 2), halfOf(i), m);
-    return signedCodes(i8x16.swizzle(v128.load(LEVELS), v), i);
+  first(p: usize): v128 {
+    return v128.load(p, 2);
+  }
+
+
+  @inline
+  second(p: usize): v128 {
+    return i32x4.splat(0);
+  }
+
+
+  @inline
+  codes(a: v128, b: v128, i: i32, m: v128): v128 {
+    return signedCodes(i8x16.swizzle(v128.load(LEVELS), nibbleBytes(a, halfOf(i), m)), i);
   }
 
 

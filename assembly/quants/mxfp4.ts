@@ -38,9 +38,20 @@ export class MXFP4 {
 
 
   @inline
-  codes(p: usize, i: i32, m: v128): v128 {
-    const v = nibbleBytes(v128.load(p, 1), halfOf(i), m);
-    return unsignedCodes(i8x16.swizzle(v128.load(TABLE), v), i);
+  first(p: usize): v128 {
+    return v128.load(p, 1);
+  }
+
+
+  @inline
+  second(p: usize): v128 {
+    return i32x4.splat(0);
+  }
+
+
+  @inline
+  codes(a: v128, b: v128, i: i32, m: v128): v128 {
+    return unsignedCodes(i8x16.swizzle(v128.load(TABLE), nibbleBytes(a, halfOf(i), m)), i);
   }
 
 

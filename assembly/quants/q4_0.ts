@@ -35,10 +35,22 @@ export class Q4_0 {
     return nibbleMask();
   }
 
+  /** the bytes of a block that codes() needs */
+  @inline
+  first(p: usize): v128 {
+    return v128.load(p, 2);
+  }
+
+  /** and more of them */
+  @inline
+  second(p: usize): v128 {
+    return i32x4.splat(0);
+  }
+
   /** code vector i of a block, in dot order */
   @inline
-  codes(p: usize, i: i32, m: v128): v128 {
-    return nibbles(v128.load(p, 2), i, m);
+  codes(a: v128, b: v128, i: i32, m: v128): v128 {
+    return nibbles(a, i, m);
   }
 
   /** scale of a block */

@@ -37,8 +37,20 @@ export class Q4_1 {
 
 
   @inline
-  codes(p: usize, i: i32, m: v128): v128 {
-    return nibbles(v128.load(p, 4), i, m);
+  first(p: usize): v128 {
+    return v128.load(p, 4);
+  }
+
+
+  @inline
+  second(p: usize): v128 {
+    return i32x4.splat(0);
+  }
+
+
+  @inline
+  codes(a: v128, b: v128, i: i32, m: v128): v128 {
+    return nibbles(a, i, m);
   }
 
 

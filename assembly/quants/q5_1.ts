@@ -38,8 +38,20 @@ export class Q5_1 {
 
 
   @inline
-  codes(p: usize, i: i32, m: v128): v128 {
-    return unsignedCodes(fiveBits(v128.load(p, 8), p + 4, halfOf(i), m), i);
+  first(p: usize): v128 {
+    return v128.load(p, 8);
+  }
+
+
+  @inline
+  second(p: usize): v128 {
+    return v128.load32_splat(p, 4);
+  }
+
+
+  @inline
+  codes(a: v128, b: v128, i: i32, m: v128): v128 {
+    return unsignedCodes(fiveBits(a, b, halfOf(i), m), i);
   }
 
 

@@ -2,7 +2,7 @@
 //
 //   0 d f16 | 2 qs[32] i8
 
-import { bytes, sumI32 } from "../math/dot";
+import { halfOf, signedCodes, sumI32 } from "../math/dot";
 import { f16ToF32, f16x4ToF32, f32ToF16 } from "../math/f16";
 
 const BYTES: usize = 34;
@@ -36,8 +36,20 @@ export class Q8_0 {
 
 
   @inline
-  codes(p: usize, i: i32, m: v128): v128 {
-    return bytes(p + 2, i);
+  first(p: usize): v128 {
+    return v128.load(p, 2);
+  }
+
+
+  @inline
+  second(p: usize): v128 {
+    return v128.load(p, 18);
+  }
+
+
+  @inline
+  codes(a: v128, b: v128, i: i32, m: v128): v128 {
+    return signedCodes(halfOf(i) == 0 ? a : b, i);
   }
 
 

@@ -76,7 +76,7 @@ export const flashAttnExtDef: OpDef<FlashAttnParams> = {
 
   scratch(_dst, src, nThreads): number {
     const pad = (x: Operand): number => 4 * Math.ceil(x.ne[0] / 4);
-    const floats = (ROWS + CELLS) * (pad(src[0]!) + pad(src[2]!)) + CELLS + 4;
+    const floats = (ROWS + CELLS) * (pad(src[0]!) + pad(src[2]!)) + 2 * (CELLS + 4);
     return nThreads * 64 * Math.ceil((64 + 64 * ROWS + 4 * floats) / 64);
   },
 

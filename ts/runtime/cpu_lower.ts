@@ -8,9 +8,13 @@ import { contiguous } from "../shape.ts";
 import { dotType } from "../ops/mul_mat.ts";
 import { isQuantized } from "../types.ts";
 
-/** Activation type that the dot product of a weight type wants; undefined when it takes F32. */
+/**
+ * Activation type that the dot product of a weight type wants; undefined when it takes F32. F16 as in ggml, so that
+ * whole graphs agree with it; BF16 activations would lose too much.
+ */
 export function dotPartner(type: Type): Type | undefined {
-  return isQuantized(type) ? dotType(type) : undefined;
+  if (isQuantized(type)) return dotType(type);
+  return type === Type.F16 ? Type.F16 : undefined;
 }
 
 /** The program with casts inserted before the first product that needs each. */

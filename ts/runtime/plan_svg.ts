@@ -2,6 +2,7 @@
 
 import {
   aliveBytes,
+  type AlivePoint,
   formatBytes,
   formatExact,
   planReport,
@@ -162,15 +163,26 @@ function rectangle(e: ReportEntry, colour: string, outlined: string, s: Scale): 
     : rect;
 }
 
-// Bytes alive over time: the distance to the top of the picture is what no placement could use better.
+// Bytes alive over time: the distance to the top of the picture is what no placement could use better. With more changes
+// than the plot has columns, the most of each column.
 function aliveLine(entries: readonly ReportEntry[], s: Scale): string {
   const points = aliveBytes(entries);
-  if (points.length === 0 || points.length > RECTS_MAX) return "";
-  const path = points.map((a, i) => {
+  if (points.length === 0) return "";
+  const shown = points.length > 4 * PLOT_W ? byColumn(points, s) : points;
+  const path = shown.map((a, i) => {
     const y = round(s.y(Math.min(a.bytes, s.bytes)));
     return i === 0 ? `M${round(s.x(a.step))} ${y}` : `H${round(s.x(a.step))}V${y}`;
   });
   return `<path class="alive" d="${path.join("")}"><title>bytes alive</title></path>`;
+}
+
+function byColumn(points: readonly AlivePoint[], s: Scale): AlivePoint[] {
+  const most = new Map<number, AlivePoint>();
+  for (const a of points) {
+    const column = Math.round(s.x(a.step));
+    if (a.bytes >= (most.get(column)?.bytes ?? 0)) most.set(column, a);
+  }
+  return [...most.values()];
 }
 
 function marks(source: ReportSource, s: Scale): string {

@@ -86,8 +86,14 @@ export interface ReportOptions {
 // Beyond this many entries re-use is not traced: nobody reads it, and tracing is quadratic at worst.
 const REUSE_MAX = 20000;
 
+/** Bytes alive from a step on. */
+export interface AlivePoint {
+  readonly step: number;
+  readonly bytes: number;
+}
+
 /** Bytes alive, at the steps where that changes, ascending. */
-export function aliveBytes(entries: readonly ReportEntry[]): { step: number; bytes: number }[] {
+export function aliveBytes(entries: readonly ReportEntry[]): AlivePoint[] {
   const change = new Map<number, number>();
   for (const e of entries) {
     if (e.upper <= e.lower) continue;
