@@ -54,11 +54,24 @@ const withCode = (code: string, message: string): unknown =>
 
 describe("llama parameters", () => {
   test("what the file leaves out gets its default", () => {
+    const ropeScale = {
+      type: "linear",
+      factor: 1,
+      nCtxOrig: 64,
+      attnFactor: 1,
+      betaFast: 32,
+      betaSlow: 1,
+      ext: 0,
+    };
+    const layer = { window: 0, rope: { base: 10000, scaling: ropeScale } };
     expect(llama()).toEqual({
       arch: "llama",
       nEmbd: 32,
       nLayer: 2,
+      nPredictLayers: 0,
       nCtxTrain: 64,
+      learnedPositions: false,
+      causal: true,
       nHead: 4,
       nHeadKv: 2,
       headDimK: 8,
@@ -66,19 +79,25 @@ describe("llama parameters", () => {
       nRot: 8,
       nFf: 48,
       nVocab: N_VOCAB,
-      rmsEps: 1e-5,
+      normEps: 1e-5,
       ropeBase: 10000,
+      ropeScale,
+      layers: [layer, layer],
       nExpert: 0,
       nExpertUsed: 0,
-      ropeScale: {
-        type: "linear",
-        factor: 1,
-        nCtxOrig: 64,
-        attnFactor: 1,
-        betaFast: 32,
-        betaSlow: 1,
-        ext: 0,
-      },
+      nFfExpert: 48,
+      nFfShared: 0,
+      embdScale: 1,
+      attnScale: 1 / Math.sqrt(8),
+      attnSoftcap: 0,
+      maxBias: 0,
+      residualScale: 1,
+      logitScale: 1,
+      logitSoftcap: 0,
+      temperatureScale: 0,
+      parallelResidual: false,
+      pooling: "none",
+      nLabels: 1,
     });
     expect(llama({ "llama.attention.head_count_kv": undefined }).nHeadKv).toBe(4);
     expect(Object.isFrozen(llama())).toBe(true);

@@ -33,7 +33,7 @@ export async function open(name: string, options: LoadOptions = {}): Promise<Mod
   }
 }
 
-async function judge(golden: GoldenCase, model: Model): Promise<string | undefined> {
+async function judge(golden: GoldenCase, model: Model): Promise<string | undefined | null> {
   return golden.kind === "causal" ? judgeCausal(golden, model) : judgeEmbedding(golden, model);
 }
 
@@ -86,8 +86,8 @@ async function forced(
   return rows;
 }
 
-async function judgeEmbedding(_golden: EmbeddingCase, _model: Model): Promise<string | undefined> {
-  return "no embeddings yet";
+async function judgeEmbedding(_golden: EmbeddingCase, _model: Model): Promise<string | undefined | null> {
+  return null;
 }
 
 function judgeRows(

@@ -194,6 +194,10 @@ export class GraphBuilder {
     return this.unary(a, Unary.TANH);
   }
 
+  floor(a: Tensor): Tensor {
+    return this.unary(a, Unary.FLOOR);
+  }
+
   silu(a: Tensor): Tensor {
     return this.unary(a, Unary.SILU);
   }

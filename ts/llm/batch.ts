@@ -1,6 +1,6 @@
 // The inputs of one batch: what changes per token is data, not structure, so one planned graph serves every position.
 
-import type { Graph } from "../graph/graph.ts";
+import type { GraphBuilder } from "../graph/builder.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { Type } from "../types.ts";
 
@@ -12,7 +12,9 @@ export interface BatchInputs {
   readonly positions: Tensor;
   /** I32 [2]: live cells of the cache, position of the first token */
   readonly length: Tensor;
-  /** columns whose logits are wanted, I32 [O] */
+  /** without a cache, I32 [2, T]: first cell and end of what each token sees; the cells are the batch's tokens */
+  readonly spans?: Tensor | undefined;
+  /** columns whose logits are wanted, I32 [O]; absent: all */
   readonly outRows: Tensor;
   /** I32 scalar: tokens in the batch; absent when T = 1 */
   readonly live: Tensor | undefined;
@@ -21,7 +23,7 @@ export interface BatchInputs {
 }
 
 /** Makes the inputs for batches of up to `nTokens` tokens and `nOut` rows of logits. */
-export function batchInputs(g: Graph, nTokens: number, nOut: number): BatchInputs {
+export function batchInputs(g: GraphBuilder, nTokens: number, nOut: number): BatchInputs {
   const i32 = (name: string, n: number): Tensor => g.input(name, Type.I32, [n]);
   return {
     tokens: i32("tokens", nTokens),

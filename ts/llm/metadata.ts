@@ -35,6 +35,10 @@ export class Metadata {
     return this.#source.get(key) !== undefined;
   }
 
+  isArray(key: string): boolean {
+    return this.#source.get(key)?.type === ARRAY;
+  }
+
   /** An unsigned 32-bit number, stored in any integer type that holds it. */
   u32(key: string, fallback?: number): number {
     const found = this.#scalar(key, INTEGERS, "u32", fallback);
@@ -82,7 +86,7 @@ export class Metadata {
 
   /** A number given once for all layers, or as an array of exactly `nLayer` equal numbers. */
   perLayer(key: string, nLayer: number, fallback?: number): number {
-    if (this.#source.get(key)?.type !== ARRAY) return this.u32(key, fallback);
+    if (!this.isArray(key)) return this.u32(key, fallback);
     const list = this.#array(key, [INT32, UINT32], "u32") as ArrayLike<number>;
     if (list.length !== nLayer) {
       throw new FormatError(

@@ -1,27 +1,22 @@
 // Hyper-parameters of a model, read from its metadata and checked. Rules shared by all architectures.
 
 import { FormatError } from "../errors.ts";
+import { hparam, MAX_DIM, positive, ranged, within } from "./hparam.ts";
 import { type Metadata, missingKey } from "./metadata.ts";
+import { type LayerParams, layersAlike } from "./layer_params.ts";
+import { readRopeScaling, type RopeScaling } from "./rope_scaling.ts";
+
+export type { LayerParams } from "./layer_params.ts";
+export type { Rope, RopeScaling } from "./rope_scaling.ts";
 
 const MAX_LAYERS = 512;
 const MAX_EXPERTS = 1024;
-/** A dimension above this cannot be meant: products of two stay exact in a double. */
-const MAX_DIM = 2 ** 26;
 
-/** How positions are stretched beyond the trained context. */
-export interface RopeScaling {
-  readonly type: "none" | "linear" | "longrope" | "yarn";
-  /** stretch; 1 = none */
-  readonly factor: number;
-  /** context length the model was trained with before stretching */
-  readonly nCtxOrig: number;
-  /** the rope operator's magnitude parameter; the operator itself adds 1 + 0.1 ln(factor) when `ext` is not 0 */
-  readonly attnFactor: number;
-  readonly betaFast: number;
-  readonly betaSlow: number;
-  /** share of extrapolation: 1 for yarn, else 0 */
-  readonly ext: number;
-}
+/** How the rows of a text become one vector. */
+export type Pooling = "none" | "mean" | "cls" | "last" | "rank";
+
+/** In the order of GGUF's pooling_type. */
+export const POOLINGS: readonly Pooling[] = ["none", "mean", "cls", "last", "rank"];
 
 /** Sizes and constants of a model, in GGUF's words. Frozen. */
 export interface Params {
@@ -29,21 +24,70 @@ export interface Params {
   readonly arch: string;
   readonly nEmbd: number;
   readonly nLayer: number;
+  /** layers of the file past these, which predict further tokens and are not used */
+  readonly nPredictLayers: number;
   readonly nHead: number;
   readonly nHeadKv: number;
-  /** width of the feed-forward block; with experts, of one expert */
+  /** width of the feed-forward block; of one expert where all layers have experts of that width */
   readonly nFf: number;
-  /** leading dimensions of a head that are rotated */
+  /** leading dimensions of a head that are rotated; 0 = none */
   readonly nRot: number;
   readonly headDimK: number;
   readonly headDimV: number;
   readonly nVocab: number;
   readonly nCtxTrain: number;
-  readonly rmsEps: number;
+  /** positions have learned vectors: there are none past nCtxTrain */
+  readonly learnedPositions: boolean;
+  /** a token sees only what is before it; false for encoders */
+  readonly causal: boolean;
+  readonly normEps: number;
   readonly ropeBase: number;
   readonly ropeScale: RopeScaling;
+  readonly layers: readonly LayerParams[];
   readonly nExpert: number;
   readonly nExpertUsed: number;
+  /** width of one expert */
+  readonly nFfExpert: number;
+  /** width of the expert that every token uses; 0 = none */
+  readonly nFfShared: number;
+  /** factor of the token embeddings */
+  readonly embdScale: number;
+  /** factor of the attention scores */
+  readonly attnScale: number;
+  /** attention scores are c tanh(z / c); 0 = none */
+  readonly attnSoftcap: number;
+  /** ALiBi: largest bias of the scores by distance; 0 = none */
+  readonly maxBias: number;
+  /** factor of what a layer adds */
+  readonly residualScale: number;
+  /** factor of the logits */
+  readonly logitScale: number;
+  /** logits are c tanh(z / c); 0 = none */
+  readonly logitSoftcap: number;
+  /** queries grow with s ln of how often the trained context fits before them; 0 = none */
+  readonly temperatureScale: number;
+  /** attention and feed-forward block of a layer read the same rows */
+  readonly parallelResidual: boolean;
+  /** how embeddings are made of rows */
+  readonly pooling: Pooling;
+  /** scores that a classifier gives */
+  readonly nLabels: number;
+}
+
+/** What an architecture says of keys that others name differently or leave out. */
+export interface ParamRules {
+  /** the norm's epsilon */
+  readonly eps?: "layer_norm_rms_epsilon" | "layer_norm_epsilon";
+  /** false: heads are not rotated */
+  readonly rope?: boolean;
+  /** the last of the layers counted may be for predicting further tokens */
+  readonly predicted?: boolean;
+  /** in place of attention.head_count_kv */
+  readonly nHeadKv?: number | undefined;
+  /** the head size where no key says it */
+  readonly headDim?: number | undefined;
+  /** what yarn multiplies queries and keys with */
+  readonly magnitude?: (factor: number) => number;
 }
 
 /**
@@ -56,41 +100,89 @@ export function readArch(meta: Metadata): string {
 }
 
 /**
- * Keys that every decoder has.
+ * Keys that most models have. Scales are 1, caps and biases 0: an architecture with others puts them over these.
  *
  * @throws {FormatError} missing-key, bad-type, bad-hparam, vocab-mismatch
  */
-export function readParams(meta: Metadata, arch: string): Params {
-  const nLayer = ranged(meta, `${arch}.block_count`, 1, MAX_LAYERS);
+export function readParams(meta: Metadata, arch: string, rules: ParamRules = {}): Params {
+  const { eps = "layer_norm_rms_epsilon", magnitude } = rules;
+  const nBlocks = ranged(meta, `${arch}.block_count`, 1, MAX_LAYERS);
+  const predictKey = `${arch}.nextn_predict_layers`;
+  const nPredictLayers = within(predictKey, rules.predicted ? meta.u32(predictKey, 0) : 0, 0, nBlocks - 1);
+  const nLayer = nBlocks - nPredictLayers;
   const nEmbd = ranged(meta, `${arch}.embedding_length`, 1, MAX_DIM);
   const nCtxTrain = ranged(meta, `${arch}.context_length`, 1, 2 ** 31 - 1);
-  const heads = readHeads(meta, arch, nLayer, nEmbd);
-  return Object.freeze({
+  const heads = readHeads(meta, arch, nLayer, nEmbd, rules);
+  const base = positive(`${arch}.rope.freq_base`, meta.f32(`${arch}.rope.freq_base`, 10000));
+  const scaling = readRopeScaling(meta, arch, nCtxTrain, magnitude);
+  const layer = { window: 0, rope: heads.nRot === 0 ? undefined : { base, scaling } };
+  const nFf = meta.perLayer(`${arch}.feed_forward_length`, nLayer);
+  return freeze({
     arch,
     nEmbd,
     nLayer,
+    nPredictLayers,
     nCtxTrain,
+    learnedPositions: false,
     ...heads,
-    nFf: within(
-      `${arch}.feed_forward_length`,
-      meta.perLayer(`${arch}.feed_forward_length`, nLayer),
-      1,
-      MAX_DIM,
-    ),
+    nFf: within(`${arch}.feed_forward_length`, nFf, 1, MAX_DIM),
     nVocab: readVocabSize(meta, arch),
-    rmsEps: positive(
-      `${arch}.attention.layer_norm_rms_epsilon`,
-      meta.f32(`${arch}.attention.layer_norm_rms_epsilon`),
-    ),
-    ropeBase: positive(`${arch}.rope.freq_base`, meta.f32(`${arch}.rope.freq_base`, 10000)),
-    ropeScale: readRopeScaling(meta, arch, nCtxTrain),
+    causal: meta.bool(`${arch}.attention.causal`, true),
+    normEps: positive(`${arch}.attention.${eps}`, meta.f32(`${arch}.attention.${eps}`)),
+    ropeBase: base,
+    ropeScale: scaling,
+    layers: layersAlike(nLayer, layer),
     ...readExperts(meta, arch),
+    nFfExpert: nFf,
+    nFfShared: 0,
+    embdScale: 1,
+    attnScale: 1 / Math.sqrt(heads.headDimK),
+    attnSoftcap: 0,
+    maxBias: 0,
+    residualScale: 1,
+    logitScale: 1,
+    logitSoftcap: 0,
+    temperatureScale: 0,
+    parallelResidual: false,
+    pooling: readPooling(meta, arch),
+    nLabels: meta.strings(`${arch}.classifier.output_labels`)?.length ?? 1,
+  });
+}
+
+/** Parameters with some of them replaced. */
+export function withParams(p: Params, more: Partial<Params>): Params {
+  return freeze({ ...p, ...more });
+}
+
+// Plain data, frozen to the bottom.
+function freeze(p: Params): Params {
+  for (const layer of p.layers) Object.freeze(layer.rope);
+  for (const layer of p.layers) Object.freeze(layer);
+  Object.freeze(p.layers);
+  return Object.freeze(p);
+}
+
+/**
+ * Widths of the experts, for an architecture that has them always. Without a key for it an expert is one of the parts
+ * of the feed-forward block.
+ *
+ * @throws {FormatError} bad-type, bad-hparam
+ */
+export function expertParams(meta: Metadata, p: Params): Params {
+  const key = (name: string): string => `${p.arch}.${name}`;
+  within(key("expert_count"), p.nExpert, 1, MAX_EXPERTS);
+  const stated = meta.u32(key("expert_feed_forward_length"), 0);
+  const nFfExpert = stated === 0 ? Math.floor(p.nFf / p.nExpertUsed) : stated;
+  const nFfShared = meta.u32(key("expert_shared_feed_forward_length"), 0);
+  return withParams(p, {
+    nFfExpert: within(key("expert_feed_forward_length"), nFfExpert, 1, MAX_DIM),
+    nFfShared: within(key("expert_shared_feed_forward_length"), nFfShared, 0, MAX_DIM),
   });
 }
 
 type Heads = Pick<Params, "nHead" | "nHeadKv" | "headDimK" | "headDimV" | "nRot">;
 
-function readHeads(meta: Metadata, arch: string, nLayer: number, nEmbd: number): Heads {
+function readHeads(meta: Metadata, arch: string, nLayer: number, nEmbd: number, rules: ParamRules): Heads {
   const key = (name: string): string => `${arch}.${name}`;
   const nHead = within(
     key("attention.head_count"),
@@ -100,13 +192,13 @@ function readHeads(meta: Metadata, arch: string, nLayer: number, nEmbd: number):
   );
   const nHeadKv = within(
     key("attention.head_count_kv"),
-    meta.perLayer(key("attention.head_count_kv"), nLayer, nHead),
+    rules.nHeadKv ?? meta.perLayer(key("attention.head_count_kv"), nLayer, nHead),
     1,
     nHead,
   );
   if (nHead % nHeadKv !== 0)
     throw hparam(key("attention.head_count_kv"), nHeadKv, `a divisor of head_count ${nHead}`);
-  const perHead = meta.has(key("attention.key_length")) ? 1 : nEmbd / nHead;
+  const perHead = rules.headDim ?? (meta.has(key("attention.key_length")) ? 1 : nEmbd / nHead);
   if (perHead !== Math.floor(perHead))
     throw hparam(key("attention.head_count"), nHead, `a divisor of embedding_length ${nEmbd}`);
   const headDimK = within(
@@ -117,18 +209,19 @@ function readHeads(meta: Metadata, arch: string, nLayer: number, nEmbd: number):
   );
   const headDimV = within(
     key("attention.value_length"),
-    meta.u32(key("attention.value_length"), Math.floor(nEmbd / nHead)),
+    meta.u32(key("attention.value_length"), rules.headDim ?? Math.floor(nEmbd / nHead)),
     1,
     MAX_DIM,
   );
-  const nRot = within(
-    key("rope.dimension_count"),
-    meta.u32(key("rope.dimension_count"), headDimK),
-    2,
-    headDimK,
-  );
-  if (nRot % 2 !== 0) throw hparam(key("rope.dimension_count"), nRot, "even");
+  const nRot = rules.rope === false ? 0 : readRot(meta, arch, headDimK);
   return { nHead, nHeadKv, headDimK, headDimV, nRot };
+}
+
+function readRot(meta: Metadata, arch: string, headDimK: number): number {
+  const key = `${arch}.rope.dimension_count`;
+  const nRot = within(key, meta.u32(key, headDimK), 2, headDimK);
+  if (nRot % 2 !== 0) throw hparam(key, nRot, "even");
+  return nRot;
 }
 
 /**
@@ -153,41 +246,6 @@ function readVocabSize(meta: Metadata, arch: string): number {
   throw new FormatError("vocab-mismatch", message, { key: sizeKey, expected: tokens.length, actual: stated });
 }
 
-function readRopeScaling(meta: Metadata, arch: string, nCtxTrain: number): RopeScaling {
-  const key = (name: string): string => `${arch}.rope.scaling.${name}`;
-  const type = meta.str(key("type"), "linear");
-  if (type !== "none" && type !== "linear" && type !== "yarn" && type !== "longrope") {
-    throw hparam(key("type"), `"${type}"`, "none, linear, yarn or longrope");
-  }
-  const stored = meta.f32(key("factor"), meta.f32(`${arch}.rope.scale_linear`, 0));
-  const factor = type === "none" || stored === 0 ? 1 : positive(key("factor"), stored);
-  const ext = type === "yarn" ? 1 : 0;
-  return Object.freeze({
-    type,
-    factor,
-    nCtxOrig: within(
-      key("original_context_length"),
-      meta.u32(key("original_context_length"), nCtxTrain),
-      1,
-      2 ** 31 - 1,
-    ),
-    attnFactor:
-      positive(key("attn_factor"), meta.f32(key("attn_factor"), 1)) *
-      yarnCorrection(key("factor"), factor, ext),
-    betaFast: positive(key("yarn_beta_fast"), meta.f32(key("yarn_beta_fast"), 32)),
-    betaSlow: positive(key("yarn_beta_slow"), meta.f32(key("yarn_beta_slow"), 1)),
-    ext,
-  });
-}
-
-/** The operator multiplies by 1 + 0.1 ln(factor) at any factor, the rule wants that only above 1. */
-function yarnCorrection(key: string, factor: number, ext: number): number {
-  const magnitude = 1 + 0.1 * Math.log(factor);
-  if (ext === 0 || factor >= 1) return 1;
-  if (magnitude <= 0) throw hparam(key, factor, "above e^-10 for yarn");
-  return 1 / magnitude;
-}
-
 function readExperts(meta: Metadata, arch: string): Pick<Params, "nExpert" | "nExpertUsed"> {
   const nExpert = within(`${arch}.expert_count`, meta.u32(`${arch}.expert_count`, 0), 0, MAX_EXPERTS);
   const usedKey = `${arch}.expert_used_count`;
@@ -195,26 +253,7 @@ function readExperts(meta: Metadata, arch: string): Pick<Params, "nExpert" | "nE
   return { nExpert, nExpertUsed };
 }
 
-function ranged(meta: Metadata, key: string, lowest: number, highest: number): number {
-  return within(key, meta.u32(key), lowest, highest);
-}
-
-/** @throws {FormatError} bad-hparam when `x` is not in lowest..highest */
-export function within(key: string, x: number, lowest: number, highest: number): number {
-  if (x >= lowest && x <= highest) return x;
-  throw hparam(key, x, lowest === highest ? `${lowest}` : `${lowest}..${highest}`);
-}
-
-function positive(key: string, x: number): number {
-  if (x > 0) return x;
-  throw hparam(key, x, "above 0");
-}
-
-/** The error for a value that its rule forbids. */
-export function hparam(key: string, actual: number | string, rule: string): FormatError {
-  return new FormatError("bad-hparam", `${key}: ${actual}, expected ${rule}`, {
-    key,
-    expected: rule,
-    actual,
-  });
+function readPooling(meta: Metadata, arch: string): Pooling {
+  const key = `${arch}.pooling_type`;
+  return POOLINGS[within(key, meta.u32(key, 0), 0, POOLINGS.length - 1)]!;
 }

@@ -7,7 +7,7 @@ import type { GgufFile, TensorInfo } from "../gguf/index.ts";
 import type { Engine } from "../runtime/engine.ts";
 import { alignUp } from "../shape.ts";
 import { Type } from "../types.ts";
-import { archOf, type BuildGraph, loadParams, loadTensors } from "./arch/index.ts";
+import { type BuildGraph, graphOf, loadParams, loadTensors } from "./arch/index.ts";
 import { cacheTensors, checkKvType, kvBytesPerPosition, type KvType } from "./cache.ts";
 import { ChatTemplates } from "./chat/templates.ts";
 import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from "./context.ts";
@@ -15,6 +15,7 @@ import { fingerprint } from "./fingerprint.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
 import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
+import { loadedType } from "./weights.ts";
 
 /** Context length by default at most; a longer one must be asked for. */
 const DEFAULT_CTX = 4096;
@@ -43,7 +44,7 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   const tokenizer = loadTokenizer(meta);
   const templates = ChatTemplates.read(meta);
   return {
-    build: archOf(params.arch).graph,
+    build: graphOf(params.arch),
     params,
     tokenizer,
     templates,
@@ -52,12 +53,11 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   };
 }
 
-/** Leafs for the weights, without memory yet. Vectors in half precision become F32: kernels want norms and biases so. */
+/** Leafs for the weights, without memory yet. */
 export function weightLeafs(header: ModelHeader): Map<string, Tensor> {
   const leafs = new Map<string, Tensor>();
   for (const info of header.tensors.values()) {
-    const widened = info.nDims <= 1 && (info.type === Type.F16 || info.type === Type.BF16);
-    const t = leaf(info.name, widened ? Type.F32 : info.type, info.ne);
+    const t = leaf(info.name, loadedType(info), info.ne);
     t.flags |= Flag.EXTERNAL;
     leafs.set(info.name, t);
   }
@@ -182,6 +182,14 @@ function bufferBytes(engine: Engine, tensors: Iterable<Tensor>): number {
   return engine.arena.regionBytes(sum);
 }
 
+function checkPositions({ learnedPositions, nCtxTrain }: Params, nCtx = 0): void {
+  if (!learnedPositions || nCtx <= nCtxTrain) return;
+  throw new GraphError("bad-param", `model: nCtx is ${nCtx}; the model has ${nCtxTrain} positions`, {
+    expected: nCtxTrain,
+    actual: nCtx,
+  });
+}
+
 function checkContext(p: Params, nCtx: number | undefined, nBatch: number, kvType: Type): void {
   const count = (name: string, n: number | undefined): void => {
     if (n === undefined || (Number.isInteger(n) && n >= 1 && n < 2 ** 31)) return;
@@ -191,5 +199,6 @@ function checkContext(p: Params, nCtx: number | undefined, nBatch: number, kvTyp
   };
   count("nCtx", nCtx);
   count("nBatch", nBatch);
+  checkPositions(p, nCtx);
   checkKvType(p, kvType);
 }

@@ -1,7 +1,10 @@
-// Which weights a model must have, with their shapes; and the check of a file's tensors against that list.
+// The weights of a model: asked for by a graph with the shape it expects, found in a file's list or among loaded ones.
 
 import { FormatError } from "../errors.ts";
-import { Type, typeInfo, typeName } from "../types.ts";
+import { leaf, type Tensor } from "../graph/tensor.ts";
+import { TABLES } from "../ops/get_rows.ts";
+import { WEIGHTS } from "../ops/mul_mat.ts";
+import { Type, typeName } from "../types.ts";
 
 /** What is read here of a file's tensor. `type` is GGUF's number, `ne` innermost first. */
 export interface StoredTensor {
@@ -10,93 +13,132 @@ export interface StoredTensor {
   readonly ne: readonly number[];
 }
 
-/** One weight of an architecture. */
-export interface TensorSpec {
+/** What a weight is used for, which decides its types: products, rows by index, or elementwise. */
+export type Use = "matrix" | "table" | "vector";
+
+/** One weight as a graph wants it. */
+export interface WeightSpec {
   readonly name: string;
+  readonly use: Use;
   /** innermost first, without trailing ones */
   readonly ne: readonly number[];
-  readonly optional: boolean;
   /** its rows are tokens: a wrong count is a vocabulary mismatch */
-  readonly perToken: boolean;
+  readonly perToken?: boolean;
 }
 
-/** Is there a tensor of this name? Lets a list depend on which of two forms a file has. */
-export type Has = (name: string) => boolean;
-
-/** A required weight. One dimension: a norm, bias or factor vector (F32, or F16/BF16 to be widened at load). */
-export function weight(name: string, ...ne: number[]): TensorSpec {
-  return { name, ne, optional: false, perToken: false };
+/** Where a graph gets its weights. */
+export interface Weights {
+  /** Is there a tensor of this name? */
+  has(name: string): boolean;
+  /** ne[1] of a weight that may have any; 1 when there is none */
+  rows(name: string): number;
+  /** @throws {FormatError} missing-tensor, shape-mismatch, vocab-mismatch, unsupported-type */
+  get(spec: WeightSpec): Tensor;
 }
 
-/** A weight that may be absent. */
-export function optional(name: string, ...ne: number[]): TensorSpec {
-  return { name, ne, optional: true, perToken: false };
+const TYPES: Readonly<Record<Use, readonly Type[]>> = {
+  matrix: WEIGHTS,
+  table: TABLES.filter((type) => type !== Type.I32),
+  vector: [Type.F32, Type.F16, Type.BF16],
+};
+
+/** Type that a weight has in memory. Vectors in half precision become F32: kernels want norms and biases so. */
+export function loadedType({ type, ne }: StoredTensor): Type {
+  const vector = ne.every((n, i) => i === 0 || n === 1);
+  return vector && (type === Type.F16 || type === Type.BF16) ? Type.F32 : (type as Type);
 }
 
-/** A weight with one row per token. */
-export function perToken(spec: TensorSpec): TensorSpec {
-  return { ...spec, perToken: true };
-}
+/** The tensors of a file, each checked when it is asked for. Nothing of their data is read. */
+export class FileWeights<T extends StoredTensor> implements Weights {
+  readonly #byName = new Map<string, T>();
+  readonly #used = new Map<string, T>();
 
-/**
- * Checks every weight of the list, and that the file has no others: an unknown one means that the file computes
- * something else than the architecture it names.
- *
- * @returns the tensors that the model uses, by name
- * @throws {FormatError} missing-tensor, shape-mismatch, vocab-mismatch, unsupported-type, unsupported-arch
- */
-export function checkTensors<T extends StoredTensor>(
-  tensors: Iterable<T>,
-  specs: readonly TensorSpec[],
-  arch: string,
-): Map<string, T> {
-  const byName = new Map<string, T>();
-  for (const tensor of tensors) byName.set(tensor.name, tensor);
-  const used = new Map<string, T>();
-  for (const spec of specs) {
-    const tensor = byName.get(spec.name);
-    if (tensor !== undefined) used.set(spec.name, checked(tensor, spec));
-    else if (!spec.optional) throw missingTensor(spec.name, spec.ne);
+  constructor(tensors: Iterable<T>) {
+    for (const tensor of tensors) this.#byName.set(tensor.name, tensor);
   }
-  for (const name of byName.keys()) {
-    if (!used.has(name))
-      throw new FormatError("unsupported-arch", `${name}: not a tensor of architecture ${arch}`, {
-        tensor: name,
-      });
+
+  has(name: string): boolean {
+    return this.#byName.has(name);
   }
-  return used;
+
+  rows(name: string): number {
+    return this.#byName.get(name)?.ne[1] ?? 1;
+  }
+
+  get(spec: WeightSpec): Tensor {
+    const tensor = this.#byName.get(spec.name);
+    if (tensor === undefined) throw missingTensor(spec);
+    checkShape(tensor, spec);
+    checkType(tensor, spec);
+    this.#used.set(spec.name, tensor);
+    return leaf(spec.name, loadedType(tensor), tensor.ne);
+  }
+
+  /**
+   * The tensors that were asked for, in that order. Others, unless they may be `ignored`, mean that the file computes
+   * something else than the architecture it names.
+   *
+   * @throws {FormatError} unsupported-arch
+   */
+  used(arch: string, ignored: (name: string) => boolean): Map<string, T> {
+    for (const name of this.#byName.keys()) {
+      if (!this.#used.has(name) && !ignored(name))
+        throw new FormatError("unsupported-arch", `${name}: not a tensor of architecture ${arch}`, {
+          tensor: name,
+        });
+    }
+    return this.#used;
+  }
 }
 
-/** The error for an absent weight. */
-export function missingTensor(name: string, ne: readonly number[]): FormatError {
+/** The weights of a model whose file has been checked. */
+export class LoadedWeights implements Weights {
+  readonly #byName: ReadonlyMap<string, Tensor>;
+
+  constructor(byName: ReadonlyMap<string, Tensor>) {
+    this.#byName = byName;
+  }
+
+  has(name: string): boolean {
+    return this.#byName.has(name);
+  }
+
+  rows(name: string): number {
+    return this.#byName.get(name)?.ne[1] ?? 1;
+  }
+
+  get(spec: WeightSpec): Tensor {
+    const t = this.#byName.get(spec.name);
+    if (t === undefined) throw missingTensor(spec);
+    return t;
+  }
+}
+
+function missingTensor({ name, ne }: WeightSpec): FormatError {
   return new FormatError("missing-tensor", `${name}: missing, expected [${ne.join(",")}]`, {
     tensor: name,
     expected: ne,
   });
 }
 
-function checked<T extends StoredTensor>(tensor: T, spec: TensorSpec): T {
-  checkShape(tensor, spec);
-  const vector = spec.ne.length === 1;
-  if (vector ? !VECTOR_TYPES.includes(tensor.type) : !isWeightType(tensor.type)) {
-    const found = typeName(tensor.type);
-    const expected = vector ? "F32, F16 or BF16" : "a float or block type";
-    throw new FormatError("unsupported-type", `${tensor.name}: ${found}, expected ${expected}`, {
-      tensor: tensor.name,
-      expected,
-      actual: found,
-    });
-  }
-  return tensor;
+function checkType(tensor: StoredTensor, { use }: WeightSpec): void {
+  if (TYPES[use].includes(tensor.type as Type)) return;
+  const found = typeName(tensor.type);
+  const expected = TYPES[use].map(typeName).join(", ");
+  throw new FormatError("unsupported-type", `${tensor.name}: ${found}, expected one of ${expected}`, {
+    tensor: tensor.name,
+    expected,
+    actual: found,
+  });
 }
 
-function checkShape(tensor: StoredTensor, spec: TensorSpec): void {
+function checkShape(tensor: StoredTensor, spec: WeightSpec): void {
   const dims = Math.max(tensor.ne.length, spec.ne.length);
   for (let i = 0; i < dims; i++) {
     const expected = spec.ne[i] ?? 1;
     const actual = tensor.ne[i] ?? 1;
     if (actual === expected) continue;
-    const code = spec.perToken && i === 1 ? "vocab-mismatch" : "shape-mismatch";
+    const code = spec.perToken === true && i === 1 ? "vocab-mismatch" : "shape-mismatch";
     throw new FormatError(
       code,
       `${tensor.name}: expected [${spec.ne.join(",")}], found [${trimmed(tensor.ne).join(",")}]`,
@@ -112,12 +154,4 @@ function checkShape(tensor: StoredTensor, spec: TensorSpec): void {
 /** Dimensions without trailing ones. */
 function trimmed(ne: readonly number[]): readonly number[] {
   return ne.slice(0, ne.findLastIndex((n) => n !== 1) + 1);
-}
-
-const VECTOR_TYPES: readonly number[] = [Type.F32, Type.F16, Type.BF16];
-/** Not weights: plain integers, doubles, and the formats of activations. */
-const NO_WEIGHTS: readonly number[] = [Type.I8, Type.I16, Type.I32, Type.I64, Type.F64, Type.Q8_1, Type.Q8_K];
-
-function isWeightType(type: number): boolean {
-  return typeInfo(type) !== undefined && !NO_WEIGHTS.includes(type);
 }

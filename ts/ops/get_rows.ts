@@ -13,6 +13,9 @@ import {
   SUPER_BLOCKS,
 } from "./op.ts";
 
+/** Types that a table can have. */
+export const TABLES: readonly Type[] = [...FLOATS, Type.I32, ...BLOCKS, ...SUPER_BLOCKS];
+
 export const getRowsDef: OpDef = {
   name: "get_rows",
   doc: "table [n, m, a, b] of a float or block type or I32, ids [k, a, b] I32 -> [n, k, a, b] F32 (I32 from an I32 table); an id outside the table ends the run with an error.",
@@ -20,7 +23,7 @@ export const getRowsDef: OpDef = {
   infer(src): Result {
     const table = need("get_rows", src, 0);
     const ids = need("get_rows", src, 1);
-    needType("get_rows", "table", table.type, [...FLOATS, Type.I32, ...BLOCKS, ...SUPER_BLOCKS]);
+    needType("get_rows", "table", table.type, TABLES);
     needType("get_rows", "ids", ids.type, [Type.I32]);
     needRows("get_rows", "table", table);
     const batches = table.ne[2] === ids.ne[1] && table.ne[3] === ids.ne[2] && ids.ne[3] === 1;

@@ -21,6 +21,9 @@ const BLOCKS: readonly Type[] = [
   Type.MXFP4,
 ];
 
+/** Types that weights can have. */
+export const WEIGHTS: readonly Type[] = [...FLOATS, ...BLOCKS];
+
 // Shared with assembly/kernels/mul_mat.ts.
 const COLUMNS = 32;
 
@@ -40,7 +43,7 @@ export const mulMatDef: OpDef = {
   infer(src): Result {
     const a = need("mul_mat", src, 0);
     const b = need("mul_mat", src, 1);
-    needType("mul_mat", "a", a.type, [...FLOATS, ...BLOCKS]);
+    needType("mul_mat", "a", a.type, WEIGHTS);
     needType("mul_mat", "b", b.type, partners(a.type));
     needShape("mul_mat", a.ne[0] === b.ne[0], a.ne, b.ne, "rows differ in length");
     const repeats = a.ne[2] > 0 && a.ne[3] > 0 && b.ne[2] % a.ne[2] === 0 && b.ne[3] % a.ne[3] === 0;

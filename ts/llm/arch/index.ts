@@ -1,15 +1,41 @@
 // The architectures that can be run, by the name in general.architecture.
 
 import { FormatError } from "../../errors.ts";
-import type { Metadata } from "../metadata.ts";
-import { type Params, readArch } from "../params.ts";
-import { type Has, type StoredTensor, type TensorSpec, checkTensors } from "../weights.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { Tensor } from "../../graph/tensor.ts";
-import type { BatchInputs } from "../batch.ts";
-import type { KvCache } from "../cache.ts";
-import { llamaParams, llamaRules, llamaTensors } from "./llama.ts";
-import { llamaGraph } from "./llama_graph.ts";
+import { Type } from "../../types.ts";
+import { type BatchInputs, batchInputs } from "../batch.ts";
+import { type KvCache, kvCache } from "../cache.ts";
+import { hparam } from "../hparam.ts";
+import type { Metadata } from "../metadata.ts";
+import { type Params, readArch } from "../params.ts";
+import { FileWeights, LoadedWeights, type StoredTensor } from "../weights.ts";
+import type { Arch } from "./arch.ts";
+import { cohere2 } from "./cohere2.ts";
+import { exaone4 } from "./exaone4.ts";
+import { falcon } from "./falcon.ts";
+import { gemma } from "./gemma.ts";
+import { gemma2 } from "./gemma2.ts";
+import { gemma3 } from "./gemma3.ts";
+import { glm4 } from "./glm4.ts";
+import { gpt2 } from "./gpt2.ts";
+import { gptneox } from "./gptneox.ts";
+import { granite, granitemoe } from "./granite.ts";
+import { llama } from "./llama.ts";
+import { mistral3 } from "./mistral3.ts";
+import { olmo2 } from "./olmo2.ts";
+import { olmoe } from "./olmoe.ts";
+import { phi2 } from "./phi2.ts";
+import { phi3 } from "./phi3.ts";
+import { qwen2 } from "./qwen2.ts";
+import { qwen2moe } from "./qwen2moe.ts";
+import { qwen3 } from "./qwen3.ts";
+import { qwen3moe } from "./qwen3moe.ts";
+import { smollm3 } from "./smollm3.ts";
+import { stablelm } from "./stablelm.ts";
+import { starcoder2 } from "./starcoder2.ts";
+import { Net } from "./net.ts";
 
 /** Builds the graph of one batch; the result are the logits [nVocab, nOut], marked as output. */
 export type BuildGraph = (
@@ -20,18 +46,34 @@ export type BuildGraph = (
   batch: BatchInputs,
 ) => Tensor;
 
-/** What an architecture says of itself. */
-export interface Arch {
-  readonly params: (meta: Metadata) => Params;
-  readonly tensors: (p: Params, has: Has) => TensorSpec[];
-  /** what must hold beyond the shapes, checked after them */
-  readonly rules: (p: Params) => void;
-  readonly graph: BuildGraph;
-}
-
-const ARCHS: ReadonlyMap<string, Arch> = new Map([
-  ["llama", { params: llamaParams, tensors: llamaTensors, rules: llamaRules, graph: llamaGraph }],
-]);
+const ARCHS: ReadonlyMap<string, Arch> = new Map(
+  Object.entries({
+    llama,
+    qwen2,
+    qwen2moe,
+    qwen3,
+    qwen3moe,
+    gemma,
+    gemma2,
+    gemma3,
+    phi2,
+    phi3,
+    gpt2,
+    gptneox,
+    falcon,
+    starcoder2,
+    stablelm,
+    granite,
+    cohere2,
+    smollm3,
+    glm4,
+    olmo2,
+    olmoe,
+    exaone4,
+    mistral3,
+    granitemoe,
+  }),
+);
 
 /**
  * Hyper-parameters of the file.
@@ -44,25 +86,54 @@ export function loadParams(meta: Metadata): Params {
 }
 
 /**
- * Checks the file's tensors against its parameters; nothing of their data is read.
+ * Checks the file's tensors against its parameters, by building its graph over them; nothing of their data is read.
  *
  * @throws {FormatError} missing-tensor, shape-mismatch, vocab-mismatch, unsupported-type, unsupported-arch, bad-hparam
  */
 export function loadTensors<T extends StoredTensor>(params: Params, tensors: Iterable<T>): Map<string, T> {
-  const list = [...tensors];
-  const names = new Set(list.map((tensor) => tensor.name));
   const arch = archOf(params.arch);
-  const used = checkTensors(
-    list,
-    arch.tensors(params, (name) => names.has(name)),
+  const weights = new FileWeights(tensors);
+  const g = new GraphBuilder();
+  const net = new Net({
+    g,
+    p: params,
+    weights,
+    batch: batchInputs(g, 1, 1),
+    cache: kvCache(params, 1, Type.F32),
+    nCtx: 1,
+  });
+  const rows = arch.rows(net);
+  arch.logits?.(net, rows);
+  const used = weights.used(
     params.arch,
+    (name) => layerOf(name) >= params.nLayer && layerOf(name) < params.nLayer + params.nPredictLayers,
   );
-  arch.rules(params);
+  if (arch.wholeHeads === true && params.nRot !== params.headDimK) {
+    const key = `${params.arch}.rope.dimension_count`;
+    throw hparam(key, params.nRot, `the head size ${params.headDimK}`);
+  }
   return used;
 }
 
+// Number of the layer that a weight belongs to; -1 = none.
+function layerOf(name: string): number {
+  return Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? -1);
+}
+
+/** The graph of a batch over the cache, for an architecture by its name. @throws {FormatError} unsupported-arch */
+export function graphOf(name: string): BuildGraph {
+  const arch = archOf(name);
+  return (g, p, weights, cache, batch) => {
+    const net = new Net({ g, p, weights: new LoadedWeights(weights), batch, cache, nCtx: cache.nCtx });
+    g.live = batch.live;
+    const logits = arch.logits!(net, arch.rows(net));
+    g.live = undefined;
+    return logits.asOutput("logits");
+  };
+}
+
 /** @throws {FormatError} unsupported-arch */
-export function archOf(name: string): Arch {
+function archOf(name: string): Arch {
   const arch = ARCHS.get(name);
   if (arch !== undefined) return arch;
   const known = [...ARCHS.keys()].join(", ");
