@@ -60,7 +60,7 @@ async function measure(
   const { nVocab } = model.params;
   // Any ids will do; a fixed pattern over the vocabulary keeps runs alike.
   const prompt = Array.from({ length: pp }, (_, i) => (i * 7919 + 17) % nVocab);
-  const options = { temperature: 0, maxTokens: tg, ignoreEos: true, signal };
+  const options = { temperature: 0, maxTokens: tg, ignoreEos: true, cachePrompt: false, signal };
   await model.complete(prompt.slice(0, 2), { ...options, maxTokens: 2 }); // warm-up: tier-up of the kernels
   for (let i = 0; i < reps; i++) {
     const { timings } = await model.complete(prompt, options);

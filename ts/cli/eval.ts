@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { parse } from "./args.ts";
-import { interruptSignal, MODEL_OPTIONS, openModel } from "./model_options.ts";
+import { interruptSignal, kvType, MODEL_OPTIONS, openModel } from "./model_options.ts";
 
 /** Prints the mean negative log-likelihood of a text file, taken byte for byte. */
 export async function evalCommand(argv: readonly string[]): Promise<void> {
@@ -17,7 +17,7 @@ export async function evalCommand(argv: readonly string[]): Promise<void> {
   const signal = interruptSignal();
   const model = await openModel(args, signal);
   try {
-    const { nTokens, meanNll } = await model.evaluate(text, { signal });
+    const { nTokens, meanNll } = await model.evaluate(text, { kvType: kvType(args), signal });
     if (args.json) console.log(JSON.stringify({ nTokens, meanNll }));
     else
       console.log(

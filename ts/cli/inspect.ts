@@ -5,7 +5,7 @@ import { planModel, readModelHeader } from "../llm/index.ts";
 import { createEngine } from "../runtime/engine.ts";
 import { typeName } from "../types.ts";
 import { type Args, parse } from "./args.ts";
-import { MODEL_OPTIONS, modelPath } from "./model_options.ts";
+import { kvType, MODEL_OPTIONS, modelPath } from "./model_options.ts";
 
 /** Prints metadata, tensors and the memory plan. */
 export async function inspectCommand(argv: readonly string[]): Promise<void> {
@@ -28,6 +28,7 @@ async function memoryPlan(
     const { shape, memory } = planModel(engine, readModelHeader(file), {
       nCtx: args.number("ctx"),
       nBatch: args.number("batch"),
+      kvType: kvType(args),
     });
     return { nCtx: shape.nCtx, memory };
   } catch (error) {

@@ -11,7 +11,7 @@ export const MODEL_OPTIONS = {
   threads: { type: "string", short: "t", help: "threads; default: what the machine has, at most 8" },
   ctx: { type: "string", short: "c", help: "context length; default: the file's, at most 4096" },
   batch: { type: "string", short: "b", help: "prompt tokens computed at once; default 64" },
-  kv: { type: "string", help: "type of keys and values: f16 (default) or f32" },
+  kv: { type: "string", help: "type of keys and values: f16 (default), f32, q8_0 or q4_0" },
   wasm: { type: "string", help: "build of the core: simd or relaxed; default: the best this engine runs" },
 } as const satisfies Record<string, Option>;
 
@@ -42,9 +42,12 @@ export async function openModel(args: Args, signal?: AbortSignal): Promise<Model
   });
 }
 
-function kvType(args: Args): KvType | undefined {
-  const name = oneOf(args, "kv", ["f16", "f32"] as const);
-  return name === undefined ? undefined : name === "f32" ? Type.F32 : Type.F16;
+const KV_TYPES = { f16: Type.F16, f32: Type.F32, q8_0: Type.Q8_0, q4_0: Type.Q4_0 } as const;
+
+/** Type of keys and values, when given. */
+export function kvType(args: Args): KvType | undefined {
+  const name = oneOf(args, "kv", Object.keys(KV_TYPES) as (keyof typeof KV_TYPES)[]);
+  return name === undefined ? undefined : KV_TYPES[name];
 }
 
 function oneOf<T extends string>(args: Args, name: string, values: readonly T[]): T | undefined {

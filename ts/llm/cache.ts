@@ -1,13 +1,37 @@
 // The key-value cache: per layer one row per position, written by set_rows, read by attention.
 
 import { Flag } from "../../assembly/abi.ts";
+import { GraphError } from "../errors.ts";
 import { leaf, type Tensor } from "../graph/tensor.ts";
 import { nrows, rowBytes } from "../shape.ts";
-import type { Type } from "../types.ts";
+import { Type, typeInfo, typeName } from "../types.ts";
 import type { Params } from "./params.ts";
 
-/** Element types a cache can have. */
-export type KvType = Type.F16 | Type.F32;
+/**
+ * Element types a cache can have. Blocks of Q8_0 and Q4_0 take about half and a quarter of the memory of F16. Q8_0 costs
+ * next to nothing in likelihood; four bits are few for keys, and small models suffer.
+ */
+export type KvType = Type.F16 | Type.F32 | Type.Q8_0 | Type.Q4_0;
+
+const KV_TYPES: readonly Type[] = [Type.F16, Type.F32, Type.Q8_0, Type.Q4_0];
+
+/**
+ * Checks a type for the keys and values of a model: heads are made of whole blocks.
+ *
+ * @throws {GraphError} bad-param
+ */
+export function checkKvType(p: Params, type: Type): void {
+  const known = KV_TYPES.map((t) => `Type.${typeName(t)}`).join(", ");
+  if (!KV_TYPES.includes(type)) {
+    throw new GraphError("bad-param", `model: kvType, expected one of ${known}`, { actual: type });
+  }
+  const { blockSize } = typeInfo(type)!;
+  for (const d of [p.headDimK, p.headDimV]) {
+    if (d % blockSize === 0) continue;
+    const text = `model: kvType ${typeName(type)} needs heads of a multiple of ${blockSize}; this model has ${d}`;
+    throw new GraphError("bad-param", text, { expected: blockSize, actual: d });
+  }
+}
 
 /** Leafs of a cache; the engine gives them memory. */
 export interface KvCache {

@@ -73,6 +73,8 @@ export class Context {
   readonly #cacheBuffer: Buffer;
   readonly #logits: Float32Array<ArrayBuffer>;
   readonly #logitBytes: Uint8Array<ArrayBuffer>;
+  /** ids of the tokens in the cache; those from `position` on are forgotten */
+  readonly #ids: Int32Array;
   #position = 0;
 
   /** @throws {DeviceError} out-of-memory */
@@ -88,6 +90,7 @@ export class Context {
       this.#cacheBuffer.dispose();
       throw error;
     }
+    this.#ids = new Int32Array(this.nCtx);
     this.#logits = new Float32Array(p.nVocab);
     this.#logitBytes = new Uint8Array(this.#logits.buffer);
   }
@@ -95,6 +98,36 @@ export class Context {
   /** Tokens in the cache; the position of the next one. */
   get position(): number {
     return this.#position;
+  }
+
+  /** Ids of the tokens in the cache, a copy. */
+  get tokens(): number[] {
+    return Array.from(this.#ids.subarray(0, this.#position));
+  }
+
+  /** Tensors of the cache: one row per position. */
+  get cacheTensors(): readonly Tensor[] {
+    return cacheTensors(this.#graphs.cache);
+  }
+
+  /**
+   * Forgets all tokens from the first on at which the cache and `ids` differ. At least the last of `ids` is forgotten,
+   * so that appending the others gives its logits.
+   *
+   * @returns tokens kept
+   */
+  reuse(ids: readonly number[]): number {
+    const most = Math.min(this.#position, ids.length - 1);
+    let n = 0;
+    while (n < most && this.#ids[n] === ids[n]) n++;
+    this.#position = Math.max(0, n);
+    return this.#position;
+  }
+
+  /** Says that the cache now holds these tokens: their rows have been written from elsewhere. */
+  adopt(ids: ArrayLike<number>): void {
+    this.#ids.set(ids);
+    this.#position = ids.length;
   }
 
   /** Forgets all tokens from `position` on. */
@@ -160,6 +193,7 @@ export class Context {
     const chosen = batch === undefined || (ids.length === 1 && out.length <= 1) ? single : batch;
     chosen.writer.write(ids, this.#position, out);
     await chosen.graph.compute({ signal });
+    this.#ids.set(ids, this.#position);
     this.#position += ids.length;
     return chosen;
   }

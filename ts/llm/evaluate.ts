@@ -3,11 +3,22 @@
 import { FormatError, GraphError } from "../errors.ts";
 import type { Engine } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
+import { checkKvType, type KvType } from "./cache.ts";
 import { Context, contextGraphs } from "./context.ts";
 import type { ModelPlan } from "./plan_model.ts";
 
 /** Tokens per batch, each with its row of logits. */
 const BATCH = 32;
+
+/** Options of an evaluation. */
+export interface EvaluateOptions {
+  /** type of keys and values; default F32, so that nothing but the weights is rounded */
+  readonly kvType?: KvType | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Their names. */
+export const EVALUATE_OPTIONS: readonly string[] = ["kvType", "signal"];
 
 /** What an evaluation came to. */
 export interface Evaluation {
@@ -18,22 +29,23 @@ export interface Evaluation {
 }
 
 /**
- * Evaluates token ids that begin with the start token, in a context of its own with F32 keys and values.
+ * Evaluates token ids that begin with the start token, in a context of its own.
  *
- * @throws {GraphError} bad-data when there is nothing to predict
+ * @throws {GraphError} bad-data when there is nothing to predict; bad-param for a kvType that does not fit
  */
 export async function evaluate(
   engine: Engine,
   plan: ModelPlan,
   ids: readonly number[],
-  signal?: AbortSignal,
+  { kvType = Type.F32, signal }: EvaluateOptions = {},
 ): Promise<Evaluation> {
   const { params, build } = plan.header;
+  checkKvType(params, kvType);
   if (ids.length < 2) throw new GraphError("bad-data", `evaluate: ${ids.length} tokens, expected at least 2`);
   const windows = cut(ids, params.nCtxTrain);
   const nCtx = Math.max(...windows.map((w) => w.length));
   const nBatch = Math.min(BATCH, nCtx);
-  const shape = { nCtx, nBatch, nOut: nBatch, kvType: Type.F32 as const };
+  const shape = { nCtx, nBatch, nOut: nBatch, kvType };
   const context = new Context(engine, contextGraphs(engine, build, params, plan.weights, shape), params);
   try {
     let sum = 0;

@@ -1,9 +1,11 @@
 // Text generation: prompt in, text out as it comes.
 
-import { GraphError } from "../errors.ts";
+import { checkOptions, GraphError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { StreamDecoder } from "./decoder.ts";
+import { logprobsOf, MAX_TOP, type TokenLogprobs } from "./logprobs.ts";
 import { Sampler, type SamplingOptions } from "./sampler.ts";
+import { type ContextShift, shift } from "./shift.ts";
 import { StopFilter } from "./stop.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
@@ -36,6 +38,12 @@ export interface GenerateOptions extends SamplingOptions {
   readonly ignoreEos?: boolean | undefined;
   /** texts of control tokens in the prompt become those tokens; default true */
   readonly parseSpecial?: boolean | undefined;
+  /** go on from the tokens that the prompt shares with the one before, instead of computing them again; default true */
+  readonly cachePrompt?: boolean | undefined;
+  /** when the context is full, forget older tokens instead of stopping; needs maxTokens. See {@link ContextShift} */
+  readonly contextShift?: ContextShift | undefined;
+  /** report log-probabilities of the chosen tokens and of this many most likely ones, 0..100; default: none at all */
+  readonly logprobs?: number | undefined;
 }
 
 /** Milliseconds and rates of a generation. */
@@ -54,8 +62,12 @@ export interface Generation {
   readonly text: string;
   /** ids of the prompt, start token included */
   readonly promptTokens: readonly number[];
+  /** tokens of the prompt that were in the cache already */
+  readonly cachedTokens: number;
   readonly stopReason: StopReason;
   readonly timings: Timings;
+  /** one entry per generated token, from the logits as {@link GenerateOptions.onLogits} left them; when asked for */
+  readonly logprobs?: readonly TokenLogprobs[];
 }
 
 /** Names of all generation options, for the check against misspelt ones. */
@@ -67,6 +79,9 @@ export const GENERATE_OPTIONS: readonly string[] = [
   "onLogits",
   "ignoreEos",
   "parseSpecial",
+  "cachePrompt",
+  "contextShift",
+  "logprobs",
   "temperature",
   "topK",
   "topP",
@@ -86,6 +101,8 @@ export class Run {
   readonly #decoder: StreamDecoder;
   readonly #promptTokens: readonly number[];
   readonly #tokens: number[] = [];
+  readonly #logprobs: TokenLogprobs[] = [];
+  #cached = 0;
   #text = "";
   #promptMs = 0;
   #generateMs = 0;
@@ -97,13 +114,8 @@ export class Run {
     prompt: string | readonly number[],
     options: GenerateOptions,
   ) {
-    const { maxTokens, stop = [], parseSpecial = true } = options;
-    if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 0)) {
-      throw new GraphError(
-        "bad-param",
-        `generate: maxTokens is ${maxTokens}, expected an integer of at least 0`,
-      );
-    }
+    checkLimits(options);
+    const { stop = [], parseSpecial = true } = options;
     this.#context = context;
     this.#tokenizer = tokenizer;
     this.#options = options;
@@ -120,6 +132,11 @@ export class Run {
         { expected: context.nCtx, actual: this.#promptTokens.length },
       );
     }
+  }
+
+  /** Log-probabilities so far; empty when they were not asked for. */
+  get logprobs(): readonly TokenLogprobs[] {
+    return this.#logprobs;
   }
 
   /** Yields text as it becomes certain. Ends by the rules of {@link StopReason}. */
@@ -139,7 +156,7 @@ export class Run {
           stopReason = "stop";
           break;
         }
-        const end = this.#full();
+        const end = await this.#full();
         if (end !== undefined) {
           stopReason = end;
           break;
@@ -162,8 +179,10 @@ export class Run {
       throw new GraphError("bad-data", "generate: an empty prompt, and the model adds no start token");
     const start = performance.now();
     for (const id of this.#promptTokens) this.#sampler.accept(id);
-    const logits = await this.#context.append(this.#promptTokens, signal, (loaded) =>
-      onProgress?.({ phase: "prompt", loaded, total }),
+    if (this.#options.cachePrompt === false) this.#context.rewind();
+    this.#cached = this.#context.reuse(this.#promptTokens);
+    const logits = await this.#context.append(this.#promptTokens.slice(this.#cached), signal, (done) =>
+      onProgress?.({ phase: "prompt", loaded: this.#cached + done, total }),
     );
     this.#promptMs = performance.now() - start;
     return logits;
@@ -187,12 +206,20 @@ export class Run {
     if (this.#tokenizer.isEog(id) && this.#options.ignoreEos !== true) return "eos";
     this.#sampler.accept(id);
     this.#tokens.push(id);
+    const { logprobs } = this.#options;
+    if (logprobs !== undefined) this.#logprobs.push(logprobsOf(logits, this.#tokenizer.nVocab, id, logprobs));
     return id;
   }
 
-  #full(): StopReason | undefined {
+  // Why there is no place for another token; makes room when asked to.
+  async #full(): Promise<StopReason | undefined> {
     if (this.#tokens.length === this.#options.maxTokens) return "limit";
-    return this.#context.position === this.#context.nCtx ? "context-full" : undefined;
+    const { contextShift, signal } = this.#options;
+    if (this.#context.position < this.#context.nCtx) return undefined;
+    if (contextShift === undefined) return "context-full";
+    const start = this.#promptTokens[0] === this.#tokenizer.ids.bos ? 1 : 0;
+    const room = await shift(this.#context, Math.max(start, contextShift.keep), signal);
+    return room ? undefined : "context-full";
   }
 
   #emit(text: string): string {
@@ -206,14 +233,35 @@ export class Run {
       tokens: this.#tokens,
       text: this.#text,
       promptTokens: this.#promptTokens,
+      cachedTokens: this.#cached,
       stopReason,
       timings: {
         promptMs: this.#promptMs,
         generateMs: this.#generateMs,
-        promptTokensPerSecond: perSecond(this.#promptTokens.length, this.#promptMs),
+        promptTokensPerSecond: perSecond(this.#promptTokens.length - this.#cached, this.#promptMs),
         tokensPerSecond: perSecond(this.#tokens.length, this.#generateMs),
       },
+      ...(this.#options.logprobs === undefined ? {} : { logprobs: this.#logprobs }),
     };
+  }
+}
+
+function checkLimits({ maxTokens, logprobs, contextShift }: GenerateOptions): void {
+  const check = (name: string, x: unknown, least: number, most: number): void => {
+    if (x === undefined || (Number.isInteger(x) && (x as number) >= least && (x as number) <= most)) return;
+    const rule = `an integer of at least ${least}${most < Infinity ? `, at most ${most}` : ""}`;
+    throw new GraphError("bad-param", `generate: ${name} is ${String(x)}, expected ${rule}`, { actual: x });
+  };
+  check("maxTokens", maxTokens, 0, Infinity);
+  check("logprobs", logprobs, 0, MAX_TOP);
+  if (contextShift === undefined) return;
+  checkOptions("contextShift", contextShift, ["keep"]);
+  check("contextShift.keep", contextShift.keep ?? NaN, 0, Infinity);
+  if (maxTokens === undefined) {
+    throw new GraphError(
+      "bad-param",
+      "generate: contextShift needs maxTokens: nothing else need end the text",
+    );
   }
 }
 

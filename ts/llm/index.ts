@@ -1,7 +1,7 @@
 // Language models from GGUF files: the public surface of slackwater/llm.
 
 export type { KvType } from "./cache.ts";
-export type { Evaluation } from "./evaluate.ts";
+export type { EvaluateOptions, Evaluation } from "./evaluate.ts";
 export type {
   GenerateOptions,
   Generation,
@@ -11,7 +11,9 @@ export type {
   Timings,
 } from "./generate.ts";
 export { type LoadOptions, loadModel } from "./load.ts";
-export { Model } from "./model.ts";
+export type { TokenLogprobs, TokenProbability } from "./logprobs.ts";
+export { type CreateContextOptions, Model } from "./model.ts";
+export { ModelContext } from "./model_context.ts";
 export type { Params, RopeScaling } from "./params.ts";
 export {
   type ContextOptions,
@@ -23,4 +25,5 @@ export {
   readModelHeader,
 } from "./plan_model.ts";
 export type { SamplingOptions } from "./sampler.ts";
+export type { ContextShift } from "./shift.ts";
 export type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer.ts";

@@ -1,15 +1,19 @@
-// A loaded model: weights in the arena, a context, and what one does with them.
+// A loaded model: weights in the arena, contexts over them, and what one does with them.
 
 import { checkOptions, GraphError } from "../errors.ts";
 import type { MemoryReport } from "../runtime/arena.ts";
 import type { Buffer } from "../runtime/backend.ts";
 import type { Engine } from "../runtime/engine.ts";
-import type { Context } from "./context.ts";
-import { evaluate, type Evaluation } from "./evaluate.ts";
-import { GENERATE_OPTIONS, type GenerateOptions, type Generation, Run } from "./generate.ts";
+import { Context } from "./context.ts";
+import { evaluate, EVALUATE_OPTIONS, type EvaluateOptions, type Evaluation } from "./evaluate.ts";
+import type { GenerateOptions, Generation } from "./generate.ts";
+import { checkIds, type ContextHost, ModelContext } from "./model_context.ts";
 import type { Params } from "./params.ts";
-import type { ModelPlan } from "./plan_model.ts";
+import { type ContextOptions, type ModelPlan, planContext } from "./plan_model.ts";
 import type { EncodeOptions, Tokenizer } from "./tokenizer.ts";
+
+/** Sizes of a further context; see `loadModel`. */
+export type CreateContextOptions = Pick<ContextOptions, "nCtx" | "nBatch" | "kvType">;
 
 /** A model ready to generate. Made by `loadModel`. */
 export class Model {
@@ -18,9 +22,11 @@ export class Model {
   readonly tokenizer: Tokenizer;
   readonly #plan: ModelPlan;
   readonly #weights: Buffer;
-  readonly #context: Context;
+  readonly #contexts = new Set<ModelContext>();
+  readonly #main: ModelContext;
   readonly #ownsEngine: boolean;
-  #busy = false;
+  /** calls that use the weights without a context of the set */
+  #calls = 0;
   #disposed = false;
 
   constructor(engine: Engine, plan: ModelPlan, weights: Buffer, context: Context, ownsEngine: boolean) {
@@ -29,13 +35,18 @@ export class Model {
     this.tokenizer = plan.header.tokenizer;
     this.#plan = plan;
     this.#weights = weights;
-    this.#context = context;
     this.#ownsEngine = ownsEngine;
+    this.#main = this.#open(context);
   }
 
-  /** Positions the context holds. */
+  /** Positions the model's own context holds. */
   get nCtx(): number {
-    return this.#context.nCtx;
+    return this.#main.nCtx;
+  }
+
+  /** The model's own context, which {@link generate} and {@link complete} use. */
+  get context(): ModelContext {
+    return this.#main;
   }
 
   /** Token ids of a text. */
@@ -54,71 +65,56 @@ export class Model {
   }
 
   /**
-   * Generates text after a prompt (a text, or ids). Yields text as it comes, never half a character; the iterator's
-   * return value is the whole {@link Generation}. Leaving the loop early ends the generation. One generation runs at a
-   * time; disposing the model ends it with an error at the next token.
+   * A further context over the same weights: a conversation of its own. Contexts may be used at the same time; the
+   * engine computes their steps one after the other.
    *
-   * @throws {GraphError} busy while another generation runs; context-full when the prompt does not fit; disposed;
-   *   bad-param; TypeError for a misspelt option
-   * @throws {FormatError} non-finite when the model's logits are not numbers
+   * @throws {GraphError} bad-param, disposed; TypeError for a misspelt option
+   * @throws {DeviceError} out-of-memory
    */
-  async *generate(
+  async createContext(options: CreateContextOptions = {}): Promise<ModelContext> {
+    checkOptions("createContext", options, ["nCtx", "nBatch", "kvType"]);
+    this.#alive();
+    const { graphs } = planContext(this.engine, this.#plan.header, this.#plan.weights, options, 0);
+    return this.#open(new Context(this.engine, graphs, this.params));
+  }
+
+  /** Generates text in the model's own context; see {@link ModelContext.generate}. */
+  generate(
     prompt: string | readonly number[],
     options: GenerateOptions = {},
   ): AsyncGenerator<string, Generation, undefined> {
-    checkOptions("generate", options, GENERATE_OPTIONS);
-    this.#take("generate");
-    try {
-      this.#checkIds(prompt);
-      this.#context.rewind();
-      const run = new Run(this.#context, this.tokenizer, prompt, options).text();
-      for (;;) {
-        const step = await run.next();
-        this.#alive();
-        if (step.done) return step.value;
-        yield step.value;
-        this.#alive();
-      }
-    } finally {
-      this.#release();
-    }
+    return this.#main.generate(prompt, options);
   }
 
   /** Generates to the end; see {@link generate}. */
-  async complete(prompt: string | readonly number[], options: GenerateOptions = {}): Promise<Generation> {
-    const run = this.generate(prompt, options);
-    for (;;) {
-      const step = await run.next();
-      if (step.done) return step.value;
-    }
+  complete(prompt: string | readonly number[], options: GenerateOptions = {}): Promise<Generation> {
+    return this.#main.complete(prompt, options);
   }
 
   /**
-   * Mean negative log-likelihood of a text: every token after the start token, keys and values in F32. A text longer
-   * than the context is cut into windows, each with a start token of its own.
+   * Mean negative log-likelihood of a text: every token after the start token, keys and values in F32 unless asked
+   * otherwise. A text longer than the context is cut into windows, each with a start token of its own.
    *
-   * @throws {GraphError} busy, disposed, bad-data for a text without tokens
+   * @throws {GraphError} disposed, bad-data for a text without tokens, bad-param
    */
-  async evaluate(
-    text: string | readonly number[],
-    options: { readonly signal?: AbortSignal } = {},
-  ): Promise<Evaluation> {
-    checkOptions("evaluate", options, ["signal"]);
-    this.#take("evaluate");
-    try {
-      this.#checkIds(text);
+  async evaluate(text: string | readonly number[], options: EvaluateOptions = {}): Promise<Evaluation> {
+    checkOptions("evaluate", options, EVALUATE_OPTIONS);
+    return this.#using(async () => {
+      if (typeof text !== "string") checkIds(text, this.params.nVocab);
       const ids = typeof text === "string" ? this.tokenize(text, { parseSpecial: false }) : text;
-      return await evaluate(this.engine, this.#plan, ids, options.signal);
-    } finally {
-      this.#release();
-    }
+      return evaluate(this.engine, this.#plan, ids, options);
+    });
   }
 
-  /** Gives back the memory. May be called twice; later use throws a GraphError with code "disposed". */
+  /**
+   * Gives back the memory, that of all contexts too. May be called twice; later use throws a GraphError with code
+   * "disposed".
+   */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
-    if (!this.#busy) this.#free();
+    for (const context of this.#contexts) context.dispose();
+    this.#freeIfUnused();
   }
 
   [Symbol.dispose](): void {
@@ -129,31 +125,35 @@ export class Model {
     this.dispose();
   }
 
-  #checkIds(prompt: string | readonly number[]): void {
-    if (typeof prompt === "string") return;
-    for (const id of prompt) {
-      if (Number.isInteger(id) && id >= 0 && id < this.params.nVocab) continue;
-      throw new GraphError("token-range", `token ${id}, expected 0..${this.params.nVocab - 1}`, {
-        expected: this.params.nVocab,
-        actual: id,
-      });
+  #open(context: Context): ModelContext {
+    const host: ContextHost = {
+      header: this.#plan.header,
+      alive: () => this.#alive(),
+      left: (which) => {
+        this.#contexts.delete(which);
+        this.#freeIfUnused();
+      },
+    };
+    const made = new ModelContext(host, context);
+    this.#contexts.add(made);
+    return made;
+  }
+
+  // Runs something that needs the weights until it ends.
+  async #using<T>(run: () => Promise<T>): Promise<T> {
+    this.#alive();
+    this.#calls++;
+    try {
+      return await run();
+    } finally {
+      this.#calls--;
+      this.#freeIfUnused();
     }
   }
 
-  #take(what: string): void {
-    this.#alive();
-    if (this.#busy) throw new GraphError("busy", `${what}: the model is busy; await the generation before`);
-    this.#busy = true;
-  }
-
-  // Memory of a model disposed while busy is given back here: no run may be using it any more.
-  #release(): void {
-    this.#busy = false;
-    if (this.#disposed) this.#free();
-  }
-
-  #free(): void {
-    this.#context.dispose();
+  // Weights of a model disposed while something runs are given back when the last run has ended.
+  #freeIfUnused(): void {
+    if (!this.#disposed || this.#contexts.size > 0 || this.#calls > 0) return;
     for (const t of this.#plan.weights.values()) t.place(undefined);
     this.#weights.dispose();
     if (this.#ownsEngine) this.engine.dispose();

@@ -8,9 +8,10 @@ import type { Engine } from "../runtime/engine.ts";
 import { alignUp } from "../shape.ts";
 import { Type } from "../types.ts";
 import { type BuildGraph, graphOf, loadParams, loadTensors } from "./arch/index.ts";
-import { cacheTensors, kvBytesPerPosition, type KvType } from "./cache.ts";
+import { cacheTensors, checkKvType, kvBytesPerPosition, type KvType } from "./cache.ts";
 import { ChatTemplates } from "./chat/templates.ts";
 import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from "./context.ts";
+import { fingerprint } from "./fingerprint.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
 import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
@@ -26,6 +27,8 @@ export interface ModelHeader {
   readonly params: Params;
   readonly tokenizer: Tokenizer;
   readonly templates: ChatTemplates;
+  /** hash of metadata and tensor table */
+  readonly fingerprint: Uint8Array;
   /** tensors of the file that the model uses, by name */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
 }
@@ -45,6 +48,7 @@ export function readModelHeader(file: GgufFile): ModelHeader {
     params,
     tokenizer,
     templates,
+    fingerprint: fingerprint(file),
     tensors: loadTensors(params, file.tensors),
   };
 }
@@ -90,6 +94,13 @@ export interface ContextOptions {
   readonly nOut?: number | undefined;
 }
 
+/** A context with sizes fixed, before memory is taken. */
+export interface ContextPlan {
+  readonly shape: ContextShape;
+  readonly graphs: ContextGraphs;
+  readonly memory: Omit<ModelMemory, "weights">;
+}
+
 /**
  * Fixes the context and plans the graphs.
  *
@@ -98,27 +109,46 @@ export interface ContextOptions {
  */
 export function planModel(engine: Engine, header: ModelHeader, options: ContextOptions): ModelPlan {
   const weights = weightLeafs(header);
+  const nBytes = bufferBytes(engine, weights.values());
+  const { shape, graphs, memory } = planContext(engine, header, weights, options, nBytes);
+  return {
+    header,
+    weights,
+    shape,
+    graphs,
+    memory: { ...memory, weights: nBytes, total: nBytes + memory.total },
+  };
+}
+
+/**
+ * Fixes a context over weights, and plans its graphs.
+ *
+ * @param reserved bytes that the weights will take beside it; 0 when they have their memory
+ * @throws as {@link planModel}
+ */
+export function planContext(
+  engine: Engine,
+  header: ModelHeader,
+  weights: ReadonlyMap<string, Tensor>,
+  options: ContextOptions,
+  reserved: number,
+): ContextPlan {
   const { nCtx, nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
-  checkContext(nCtx, nBatch, kvType);
-  checkPositions(header.params, nCtx);
+  checkContext(header.params, nCtx, nBatch, kvType);
+  const make = (n: number): ContextPlan =>
+    build(engine, header, weights, { nCtx: n, nBatch: Math.min(nBatch, n), kvType, nOut });
   const wanted = nCtx ?? Math.min(header.params.nCtxTrain, DEFAULT_CTX);
-  const first = build(engine, header, weights, {
-    nCtx: wanted,
-    nBatch: Math.min(nBatch, wanted),
-    kvType,
-    nOut,
-  });
+  const first = make(wanted);
+  const needed = reserved + first.memory.total;
   const room = engine.arena.maxBytes - engine.arena.usedBytes;
-  if (first.memory.total <= room) return first;
-  const fitting = wanted - Math.ceil((first.memory.total - room) / kvBytesPerPosition(header.params, kvType));
-  if (nCtx !== undefined || fitting < 2) {
-    throw new DeviceError(
-      "out-of-memory",
-      `model: a context of ${wanted} needs ${first.memory.total} bytes; there are ${room}`,
-      { expected: first.memory.total, actual: room },
-    );
-  }
-  return build(engine, header, weights, { nCtx: fitting, nBatch: Math.min(nBatch, fitting), kvType, nOut });
+  if (needed <= room) return first;
+  const fitting = wanted - Math.ceil((needed - room) / kvBytesPerPosition(header.params, kvType));
+  if (nCtx === undefined && fitting >= 2) return make(fitting);
+  throw new DeviceError(
+    "out-of-memory",
+    `model: a context of ${wanted} needs ${needed} bytes; there are ${room}`,
+    { expected: needed, actual: room },
+  );
 }
 
 /** The graphs of a model for a context of this shape, without memory: for looking at their plans. */
@@ -138,17 +168,18 @@ function build(
   header: ModelHeader,
   weights: ReadonlyMap<string, Tensor>,
   shape: ContextShape,
-): ModelPlan {
+): ContextPlan {
   const graphs = contextGraphs(engine, header.build, header.params, weights, shape);
-  const planned = engine.measure(graphList(graphs));
-  const bytes = (tensors: Iterable<Tensor>): number => {
-    let sum = 0;
-    for (const t of tensors) sum += alignUp(t.nBytes, engine.backend.bufferType.alignment);
-    return engine.arena.regionBytes(sum);
-  };
-  const memory = { weights: bytes(weights.values()), kv: bytes(cacheTensors(graphs.cache)), ...planned };
-  const total = memory.weights + memory.kv + memory.records + memory.compute;
-  return { header, weights, shape, graphs, memory: { ...memory, total } };
+  const { records, compute } = engine.measure(graphList(graphs));
+  const kv = bufferBytes(engine, cacheTensors(graphs.cache));
+  return { shape, graphs, memory: { kv, records, compute, total: kv + records + compute } };
+}
+
+/** Bytes that tensors take in a buffer of their own. */
+function bufferBytes(engine: Engine, tensors: Iterable<Tensor>): number {
+  let sum = 0;
+  for (const t of tensors) sum += alignUp(t.nBytes, engine.backend.bufferType.alignment);
+  return engine.arena.regionBytes(sum);
 }
 
 function checkPositions({ learnedPositions, nCtxTrain }: Params, nCtx = 0): void {
@@ -159,7 +190,7 @@ function checkPositions({ learnedPositions, nCtxTrain }: Params, nCtx = 0): void
   });
 }
 
-function checkContext(nCtx: number | undefined, nBatch: number, kvType: Type): void {
+function checkContext(p: Params, nCtx: number | undefined, nBatch: number, kvType: Type): void {
   const count = (name: string, n: number | undefined): void => {
     if (n === undefined || (Number.isInteger(n) && n >= 1 && n < 2 ** 31)) return;
     throw new GraphError("bad-param", `model: ${name} is ${n}, expected a count of at least 1`, {
@@ -168,7 +199,6 @@ function checkContext(nCtx: number | undefined, nBatch: number, kvType: Type): v
   };
   count("nCtx", nCtx);
   count("nBatch", nBatch);
-  if (kvType !== Type.F16 && kvType !== Type.F32) {
-    throw new GraphError("bad-param", "model: kvType, expected Type.F16 or Type.F32", { actual: kvType });
-  }
+  checkPositions(p, nCtx);
+  checkKvType(p, kvType);
 }

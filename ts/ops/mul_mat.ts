@@ -84,7 +84,7 @@ export function partners(a: Type): readonly Type[] {
 
 // Columns spread out to two bytes an element, scales and seeds; with more than three columns a panel of eight rows too.
 function blockBytes(nb: number, columns: number): number {
-  return columns * nb * 80 + (8 * 64 + 64) * nb + 128;
+  return columns * nb * 80 + (8 * 64 + 128) * nb + 384;
 }
 
 // Partial tiles and a panel of eight rows as f32; columns only when they must be converted.
