@@ -87,6 +87,8 @@ export enum Op {
   SOFT_MAX,
   ROPE,
   FLASH_ATTN_EXT,
+  MUL_MAT_ID,
+  ADD_ID,
   COUNT,
 }
 
@@ -240,6 +242,8 @@ export const CTRL_DONE = CTRL + 44;
 export const CTRL_READY = CTRL + 48;
 /** spins before a thread sleeps at a barrier */
 export const CTRL_SPIN = CTRL + 52;
+/** naps of 100 ms that thread 0 grants the workers after its own part is done */
+export const CTRL_PATIENCE = CTRL + 56;
 /** current node index of each thread */
 export const CTRL_NODE = CTRL + 64;
 

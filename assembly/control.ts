@@ -16,6 +16,7 @@ import {
   CTRL_LAST,
   CTRL_NODE,
   CTRL_NTH,
+  CTRL_PATIENCE,
   CTRL_PHASE,
   CTRL_READY,
   CTRL_RECORDS,
@@ -28,8 +29,8 @@ const KIND_LEAVE = 2;
 
 // Longest single sleep, ns. A sleeper looks again after it, so a lost wake-up costs time, never a hang.
 const NAP: i64 = 100_000_000;
-// Naps thread 0 grants the workers after its own part is done: 60 s.
-const JOIN_NAPS: i32 = 600;
+// What atomic.wait returns when nobody woke the sleeper.
+const TIMED_OUT = 2;
 
 /** Sets the error cell for thread `ith` and lets everybody leave the barrier. Called from outside after a trap. */
 export function fail(ith: i32, status: i32): void {
@@ -49,19 +50,30 @@ export function barrier(nth: i32): bool {
       atomic.store<i32>(CTRL_ARRIVED, 0);
       atomic.add<i32>(CTRL_PHASE, 1);
       atomic.notify(CTRL_PHASE, -1);
-    } else {
-      sleepWhile(CTRL_PHASE, phase);
+    } else if (!sleepWhile(CTRL_PHASE, phase, load<i32>(CTRL_PATIENCE))) {
+      giveUp();
     }
   }
   return atomic.load<i32>(CTRL_ERROR) == Status.OK;
 }
 
-// Returns once the cell no longer holds `value`.
-function sleepWhile(cell: usize, value: i32): void {
+// Returns once the cell no longer holds `value`; false after `naps` naps in vain.
+function sleepWhile(cell: usize, value: i32, naps: i32): bool {
   for (let i = load<i32>(CTRL_SPIN); i > 0; i--) {
-    if (atomic.load<i32>(cell) != value) return;
+    if (atomic.load<i32>(cell) != value) return true;
   }
-  while (atomic.load<i32>(cell) == value) atomic.wait<i32>(cell, value, NAP);
+  while (atomic.load<i32>(cell) == value) {
+    if (atomic.wait<i32>(cell, value, NAP) == TIMED_OUT && --naps <= 0) return false;
+  }
+  return true;
+}
+
+// A thread has not come: it is dead, or stuck in a node.
+function giveUp(): void {
+  atomic.cmpxchg<i32>(CTRL_ERROR, Status.OK, Status.TIMEOUT);
+  atomic.cmpxchg<i32>(CTRL_ERROR_NODE, -1, atomic.load<i32>(CTRL_NODE)); // thread 0 waits at the same node
+  atomic.add<i32>(CTRL_PHASE, 1);
+  atomic.notify(CTRL_PHASE, -1);
 }
 
 /** Remembers the node that thread `ith` is about to run, for the error report. */
@@ -99,14 +111,10 @@ export function done(): void {
 
 /** Thread 0 waits until the other `nth - 1` have finished. */
 export function join(nth: i32): i32 {
-  let naps = JOIN_NAPS;
-  for (let i = load<i32>(CTRL_SPIN); i > 0; i--) {
-    if (atomic.load<i32>(CTRL_DONE) >= nth - 1) break;
-  }
-  for (;;) {
-    const n = atomic.load<i32>(CTRL_DONE);
-    if (n >= nth - 1) break;
-    if (atomic.wait<i32>(CTRL_DONE, n, NAP) == 2 && --naps <= 0) return Status.TIMEOUT;
+  let n = atomic.load<i32>(CTRL_DONE);
+  while (n < nth - 1) {
+    if (!sleepWhile(CTRL_DONE, n, load<i32>(CTRL_PATIENCE))) return Status.TIMEOUT;
+    n = atomic.load<i32>(CTRL_DONE);
   }
   return atomic.load<i32>(CTRL_ERROR);
 }
@@ -124,7 +132,7 @@ export function ready(): void {
 
 /** Sleeps until a job after `seen` is there. Returns its number, or -1 when the worker shall end. */
 export function nextJob(seen: i32): i32 {
-  sleepWhile(CTRL_JOB, seen);
+  while (!sleepWhile(CTRL_JOB, seen, i32.MAX_VALUE));
   return load<i32>(CTRL_KIND) == KIND_LEAVE ? -1 : atomic.load<i32>(CTRL_JOB);
 }
 

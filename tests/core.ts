@@ -26,7 +26,7 @@ interface Exports {
 }
 
 /** A tensor in the core's memory: its record and its data. */
-export interface Record extends Operand {
+export interface Stored extends Operand {
   readonly record: number;
   readonly data: number;
 }
@@ -34,7 +34,7 @@ export interface Record extends Operand {
 /** What a node is made of. */
 export interface NodeSpec {
   readonly op: Op;
-  readonly src: readonly (Record | undefined)[];
+  readonly src: readonly (Stored | undefined)[];
   readonly params?: readonly number[];
   readonly scratch?: number;
 }
@@ -108,12 +108,12 @@ export class Core {
   }
 
   /** A leaf with its own data, or a view of data that is there already. */
-  leaf(type: Type, dims: readonly number[], data?: ArrayBufferView | number, nb?: Strides): Record {
+  leaf(type: Type, dims: readonly number[], data?: ArrayBufferView | number, nb?: Strides): Stored {
     return this.#record({ op: Op.NONE, src: [] }, type, dims, data, nb);
   }
 
   /** Runs one node on one thread and returns its record. What is not computed stays NaN. */
-  compute(node: NodeSpec, type: Type, dims: readonly number[]): Record {
+  compute(node: NodeSpec, type: Type, dims: readonly number[]): Stored {
     const r = this.#record(node, type, dims);
     this.bytes.fill(0xff, r.data, r.data + nbytes(type, r.ne, r.nb));
     const status = this.#exports.run(r.record, 0, 1, 1);
@@ -122,7 +122,7 @@ export class Core {
   }
 
   /** All elements of a contiguous f32 record. */
-  read(r: Record): Float32Array {
+  read(r: Stored): Float32Array {
     return this.floats(r.data, nelements(r.ne));
   }
 
@@ -132,7 +132,7 @@ export class Core {
     dims: readonly number[],
     data?: ArrayBufferView | number,
     nb?: Strides,
-  ): Record {
+  ): Stored {
     const ne = shape4(dims);
     const strides = nb ?? contiguous(type, ne);
     const p = this.alloc(NODE_BYTES);

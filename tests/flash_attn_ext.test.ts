@@ -13,7 +13,7 @@ import {
   BATCHES,
   spansOf,
 } from "./cases/flash_attn_ext.ts";
-import { BUILDS, Core, type Record, nmse, samples, stream } from "./core.ts";
+import { BUILDS, Core, type Stored, nmse, samples, stream } from "./core.ts";
 
 const CELLS = [
   Type.F32,
@@ -28,11 +28,11 @@ const CELLS = [
 ];
 
 interface Operands {
-  readonly q: Record;
-  readonly k: Record;
-  readonly v: Record;
-  readonly mask?: Record | undefined;
-  readonly sinks?: Record | undefined;
+  readonly q: Stored;
+  readonly k: Stored;
+  readonly v: Stored;
+  readonly mask?: Stored | undefined;
+  readonly sinks?: Stored | undefined;
   readonly data: AttentionData;
 }
 
@@ -40,7 +40,7 @@ interface Operands {
 function operands(core: Core, a: Attention): Operands {
   const next = stream(a.d + a.tokens);
   const size = a.size ?? 1;
-  const cache = (d: number): [Record, Float32Array] => {
+  const cache = (d: number): [Stored, Float32Array] => {
     const bytes = core.quantize(
       a.type,
       samples(d * a.cells * a.kvHeads, next).map((x) => x * size),
@@ -81,7 +81,7 @@ function maskOf(a: Attention, next: () => number): Float32Array {
 }
 
 interface Run {
-  readonly q: Record;
+  readonly q: Stored;
   readonly length?: readonly number[] | undefined;
   readonly live?: number;
   readonly scratch?: number;
@@ -106,13 +106,13 @@ function lengthOf(a: Attention): readonly number[] | undefined {
 }
 
 // Token t by itself.
-function tokenOf(core: Core, a: Attention, q: Record, t: number): Record {
+function tokenOf(core: Core, a: Attention, q: Stored, t: number): Stored {
   return core.leaf(Type.F32, [a.d, 1, a.heads], q.data + t * q.nb[1], q.nb);
 }
 
 // Cells of one text by themselves.
 function textOf(core: Core, a: Attention, x: Operands, first: number, n: number): Operands {
-  const cut = (r: Record, d: number): Record =>
+  const cut = (r: Stored, d: number): Stored =>
     core.leaf(r.type, [d, n, a.kvHeads], r.data + first * r.nb[1], r.nb);
   return { ...x, k: cut(x.k, a.d), v: cut(x.v, a.dv) };
 }

@@ -301,7 +301,14 @@ describeWith("models", "generation of stories260K", () => {
         configFile: false,
         logLevel: "silent",
         publicDir: false,
-        build: { lib, write: false, outDir: out, minify: true },
+        build: {
+          lib,
+          write: false,
+          outDir: out,
+          minify: true,
+          // one file to serve, although chat is loaded on demand
+          rolldownOptions: { output: { inlineDynamicImports: true } },
+        },
       });
       const output = [built].flat().flatMap((b) => ("output" in b ? b.output : []));
       expect(output.map((o) => o.type)).toEqual(["chunk"]);

@@ -6,7 +6,7 @@ import { createEngine } from "../ts/runtime/engine.ts";
 import { type Strides, rowBytes } from "../ts/shape.ts";
 import { Type, typeInfo } from "../ts/types.ts";
 import { PRODUCTS, type Product, multiply } from "./cases/mul_mat.ts";
-import { BUILDS, Core, type Record, nmse, samples, stream } from "./core.ts";
+import { BUILDS, Core, type Stored, nmse, samples, stream } from "./core.ts";
 
 const FLOATS = [Type.F32, Type.F16, Type.BF16];
 const BLOCKS = [Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.IQ4_NL, Type.MXFP4];
@@ -39,8 +39,8 @@ function partner(type: Type): Type {
 }
 
 interface Operands {
-  readonly a: Record;
-  readonly b: Record;
+  readonly a: Stored;
+  readonly b: Stored;
   readonly k: number;
   readonly values: { readonly a: Float32Array; readonly b: Float32Array };
 }
@@ -61,9 +61,9 @@ function operands(core: Core, type: Type, p: Product): Operands {
   };
 }
 
-function product(core: Core, a: Record, b: Record, live?: Record): Record {
+function product(core: Core, a: Stored, b: Stored, live?: Stored): Stored {
   const ne = [a.ne[1], b.ne[1], b.ne[2], b.ne[3]];
-  const src: (Record | undefined)[] = [a, b];
+  const src: (Stored | undefined)[] = [a, b];
   if (live) src[SRC_LIVE] = live;
   const { ne: inferred } = mulMatDef.infer([a, b]);
   expect(inferred).toEqual(ne);
@@ -72,7 +72,7 @@ function product(core: Core, a: Record, b: Record, live?: Record): Record {
 }
 
 // Column i of b by itself.
-function column(core: Core, b: Record, i: number): Record {
+function column(core: Core, b: Stored, i: number): Stored {
   return core.leaf(b.type, [b.ne[0]], b.data + i * b.nb[1]);
 }
 
@@ -193,7 +193,7 @@ describe.each(BUILDS)("mul_mat, %s", (build) => {
     for (const type of [Type.F32, Type.F16, Type.Q8_0]) {
       const { a, b } = operands(core, type, { m: 12, n: 12, k: 64 });
       const all = core.read(product(core, a, b));
-      const every = (r: Record, step: number, count: number): Record =>
+      const every = (r: Stored, step: number, count: number): Stored =>
         core.leaf(r.type, [64, count], r.data, [r.nb[0], r.nb[1] * step, r.nb[2], r.nb[3]] as Strides);
       for (const n of [2, 6]) {
         const y = core.read(product(core, every(a, 3, 4), every(b, 2, n)));

@@ -127,7 +127,7 @@ function layOut(n: Node, scratch: usize): Work {
   w.k = w.acc + <usize>ROWS * w.nbv;
   w.v = w.k + <usize>CELLS * w.nbd;
   // padding at the end of rows counts as zero
-  memory.fill(w.k, 0, <usize>CELLS * (w.nbd + w.nbv));
+  if (((n.src0!.ne0 | n.ne0) & 3) != 0) memory.fill(w.k, 0, <usize>CELLS * (w.nbd + w.nbv));
   return w;
 }
 

@@ -8,7 +8,9 @@ import { Type } from "../abi";
 import { PANEL_ROWS, dotRows, kindOf, panelBytes, unpackPanel, zeroPoint } from "../matmul/blocks";
 import { SPLIT, columnBytes, expandColumn, expandGroup, groupBytes, groupColumns } from "../matmul/columns";
 import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
-import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
+import { dotSuperRows, expandSuper, hasMinima, isSplit, isWide, superColumnBytes } from "../matmul/super";
+import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
+import { MINIMA, NO_WEIGHTS, SUPER_TILE_BYTES, ZERO_POINT, superTile } from "../matmul/super_tile";
 import { TILE_BYTES, tile } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
@@ -26,7 +28,7 @@ export function mulMat(n: Node, ith: i32, nth: i32): void {
   const n2 = n.ne3 > 1 ? n.ne2 : n.ne2 > 1 ? liveOf(n, n.ne2) : 1;
   const n3 = n.ne3 > 1 ? liveOf(n, n.ne3) : 1;
   const rows = a.ne1;
-  const panels = n1 >= PANEL_COLUMNS && blockSize(a.type) <= 32;
+  const panels = n1 >= PANEL_COLUMNS;
   const units = panels ? (rows + PANEL_ROWS - 1) / PANEL_ROWS : rows;
   const total = <i64>units * n2 * n3;
   if (n1 <= 0 || total <= 0) return;
@@ -69,8 +71,10 @@ function product(
     const columns = min(COLUMNS, n1 - c);
     const px = pb + <usize>c * b.nb1;
     const py = pd + <usize>c * n.nb1;
-    if (block == 256) superRows(n, pa, px, py, columns, first, last, scratch);
-    else if (block == 32) {
+    if (block == 256) {
+      if (panels) superPanels(n, pa, px, py, columns, first, last, scratch);
+      else superRows(n, pa, px, py, columns, first, last, scratch);
+    } else if (block == 32) {
       if (panels) blockPanels(n, pa, px, py, columns, first, last, scratch);
       else blockRows(n, pa, px, py, columns, first, last, scratch);
     } else {
@@ -129,6 +133,53 @@ function superRows(
     for (let c = 0; c < columns; c++) {
       const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
       dotSuperRows(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch + <usize>c * column, py);
+    }
+  }
+}
+
+// Scratch: tiles, panel, then the groups of columns.
+function superPanels(
+  n: Node,
+  pa: usize,
+  pb: usize,
+  pd: usize,
+  columns: i32,
+  first: i32,
+  last: i32,
+  scratch: usize,
+): void {
+  const a = n.src0!;
+  const b = n.src1!;
+  const nb = a.ne0 >> 8;
+  const split = isSplit(a.type);
+  const lanes = split ? 2 : 4;
+  const panel = scratch + SUPER_TILE_BYTES;
+  const groups = panel + superPanelBytes(nb);
+  const group = superGroupBytes(nb);
+  const lastColumn = pb + <usize>(columns - 1) * b.nb1;
+  for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
+    const p0 = pb + <usize>c * b.nb1;
+    const p1 = min(p0 + b.nb1, lastColumn);
+    const p2 = split ? p1 : min(p1 + b.nb1, lastColumn);
+    const p3 = split ? p1 : min(p2 + b.nb1, lastColumn);
+    expandSuperGroup(p0, p1, p2, p3, nb, split, p);
+  }
+  const step: usize = split ? 64 : 32;
+  const weights = hasMinima(a.type) ? MINIMA : a.type == Type.IQ4_XS ? NO_WEIGHTS : ZERO_POINT;
+  for (let u = first; u < last; u++) {
+    const r = u * PANEL_ROWS;
+    const rows = min(PANEL_ROWS, a.ne1 - r);
+    unpackSuper(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
+    for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
+      superTile(panel, p, nb, isWide(a.type), split, weights, scratch);
+      storeTile(
+        scratch,
+        step,
+        min(lanes, columns - c),
+        rows,
+        pd + <usize>c * n.nb1 + ((<usize>r) << 2),
+        n.nb1,
+      );
     }
   }
 }

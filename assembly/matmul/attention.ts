@@ -5,6 +5,7 @@
 // is summed cell by cell.
 
 import { exp4 } from "../math/exp";
+import { lane0, lane1, lane2, lane3 } from "./tile";
 
 // Lane i is the sum of argument i, (0 + 2) + (1 + 3).
 @inline
@@ -198,30 +199,6 @@ function addSome(acc: usize, bytes: usize, p: usize, v: usize, nbv: usize): void
       v128.store(acc + i, f32x4.add(v128.load(acc + i), f32x4.mul(w, v128.load(v + i))));
     }
   }
-}
-
-
-@inline
-function lane0(w: v128): v128 {
-  return i8x16.shuffle(w, w, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
-}
-
-
-@inline
-function lane1(w: v128): v128 {
-  return i8x16.shuffle(w, w, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7);
-}
-
-
-@inline
-function lane2(w: v128): v128 {
-  return i8x16.shuffle(w, w, 8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11);
-}
-
-
-@inline
-function lane3(w: v128): v128 {
-  return i8x16.shuffle(w, w, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15);
 }
 
 function addFour(acc: usize, bytes: usize, w: v128, v0: usize, nbv: usize): void {

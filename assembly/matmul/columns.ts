@@ -53,15 +53,15 @@ export function groupBytes(nb: i32): usize {
   return 4 * codeBytes(SEEDED, nb) + ((<usize>nb) << 5);
 }
 
-
+/** The part of an activation in 0..127. */
 @inline
-function lo(v: v128): v128 {
+export function lo(v: v128): v128 {
   return v128.and(v, v128.load(PARTS));
 }
 
-
+/** The sign bits of activations. */
 @inline
-function hi(v: v128): v128 {
+export function hi(v: v128): v128 {
   return v128.and(i16x8.shr_u(v, 7), v128.load(PARTS, 16));
 }
 

@@ -14,7 +14,8 @@ export const PARTIAL_BYTES: usize = 1024;
 /** Bytes for the last k % 8 elements of a row and a column. */
 export const TAIL_BYTES: usize = 64;
 
-/** Eight weights at a time: what raw() says, then the first four by low(), the last four by high(). */
+// Eight weights at a time: a = first(p) and b = second(p, a) hold them, low(a, b) and high(a, b) are four each as f32.
+
 @unmanaged
 class WeightF32 {
 
@@ -31,20 +32,26 @@ class WeightF32 {
 
 
   @inline
-  raw(p: usize): v128 {
+  first(p: usize): v128 {
     return v128.load(p);
   }
 
 
   @inline
-  low(p: usize, raw: v128): v128 {
-    return raw;
+  second(p: usize, a: v128): v128 {
+    return v128.load(p, 16);
   }
 
 
   @inline
-  high(p: usize, raw: v128): v128 {
-    return v128.load(p, 16);
+  low(a: v128, b: v128): v128 {
+    return a;
+  }
+
+
+  @inline
+  high(a: v128, b: v128): v128 {
+    return b;
   }
 }
 
@@ -65,20 +72,26 @@ class WeightF16 {
 
 
   @inline
-  raw(p: usize): v128 {
-    return f16Upper(v128.load(p));
+  first(p: usize): v128 {
+    return v128.load(p);
   }
 
 
   @inline
-  low(p: usize, raw: v128): v128 {
-    return f16Low(v128.load(p), raw);
+  second(p: usize, a: v128): v128 {
+    return f16Upper(a);
   }
 
 
   @inline
-  high(p: usize, raw: v128): v128 {
-    return f16High(v128.load(p), raw);
+  low(a: v128, b: v128): v128 {
+    return f16Low(a, b);
+  }
+
+
+  @inline
+  high(a: v128, b: v128): v128 {
+    return f16High(a, b);
   }
 }
 
@@ -99,20 +112,26 @@ class WeightBF16 {
 
 
   @inline
-  raw(p: usize): v128 {
-    return i32x4.splat(0);
+  first(p: usize): v128 {
+    return v128.load(p);
   }
 
 
   @inline
-  low(p: usize, raw: v128): v128 {
-    return bf16x4ToF32(v128.load16x4_u(p));
+  second(p: usize, a: v128): v128 {
+    return a;
   }
 
 
   @inline
-  high(p: usize, raw: v128): v128 {
-    return bf16x4ToF32(v128.load16x4_u(p, 8));
+  low(a: v128, b: v128): v128 {
+    return bf16x4ToF32(i32x4.extend_low_i16x8_u(a));
+  }
+
+
+  @inline
+  high(a: v128, b: v128): v128 {
+    return bf16x4ToF32(i32x4.extend_high_i16x8_u(a));
   }
 }
 
@@ -149,9 +168,10 @@ function dotRow<T>(p: usize, k8: i32, rest: i32, px: usize, pt: usize): f32 {
   let a = f32x4.splat(0);
   let b = a;
   for (const end = p + <usize>k8 * bytes; p < end; p += 8 * bytes, px += 32) {
-    const raw = t.raw(p);
-    a = f32x4.add(a, f32x4.mul(t.low(p, raw), v128.load(px)));
-    b = f32x4.add(b, f32x4.mul(t.high(p, raw), v128.load(px, 16)));
+    const u = t.first(p);
+    const v = t.second(p, u);
+    a = f32x4.add(a, f32x4.mul(t.low(u, v), v128.load(px)));
+    b = f32x4.add(b, f32x4.mul(t.high(u, v), v128.load(px, 16)));
   }
   if (rest != 0) {
     for (let i = 0; i < rest; i++) store<f32>(pt + ((<usize>i) << 2), t.one(p + <usize>i * bytes));
@@ -187,13 +207,16 @@ function packFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, k: i32, pp: usi
   let i = 0;
   for (; i + 8 <= k; i += 8, pp += 32) {
     const o = <usize>i * bytes;
-    const a = t.raw(p0 + o);
-    const b = t.raw(p1 + o);
-    const c = t.raw(p2 + o);
-    const d = t.raw(p3 + o);
-    storeTransposed(pp, step, t.low(p0 + o, a), t.low(p1 + o, b), t.low(p2 + o, c), t.low(p3 + o, d));
-    const half = pp + 4 * step;
-    storeTransposed(half, step, t.high(p0 + o, a), t.high(p1 + o, b), t.high(p2 + o, c), t.high(p3 + o, d));
+    const a0 = t.first(p0 + o);
+    const a1 = t.first(p1 + o);
+    const a2 = t.first(p2 + o);
+    const a3 = t.first(p3 + o);
+    const b0 = t.second(p0 + o, a0);
+    const b1 = t.second(p1 + o, a1);
+    const b2 = t.second(p2 + o, a2);
+    const b3 = t.second(p3 + o, a3);
+    storeTransposed(pp, step, t.low(a0, b0), t.low(a1, b1), t.low(a2, b2), t.low(a3, b3));
+    storeTransposed(pp + 4 * step, step, t.high(a0, b0), t.high(a1, b1), t.high(a2, b2), t.high(a3, b3));
   }
   for (; i < k; i++, pp += step) {
     const o = <usize>i * bytes;

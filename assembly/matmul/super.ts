@@ -16,17 +16,12 @@ import { Q4_K } from "../quants/q4_k";
 import { Q5_K } from "../quants/q5_k";
 import { Q6_K } from "../quants/q6_k";
 import { nextScales } from "../quants/super";
+import { hi, lo } from "./columns";
 
 const BYTES: usize = 292;
 
-// prettier-ignore
-const PARTS = memory.data<u32>([
-  0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f,
-  0x01010101, 0x01010101, 0x01010101, 0x01010101,
-], 16);
-
 /** True when the activations must be split for weights of a type. */
-function isSplit(type: i32): bool {
+export function isSplit(type: i32): bool {
   return ASC_FEATURE_RELAXED_SIMD && type == Type.IQ4_XS;
 }
 
@@ -59,12 +54,22 @@ export function expandSuper(type: i32, p: usize, nb: i32, px: usize): void {
 @inline
 function expand16(v: v128, px: usize, split: bool): void {
   if (ASC_FEATURE_RELAXED_SIMD) {
-    v128.store(px, split ? v128.and(v, v128.load(PARTS)) : v);
-    if (split) v128.store(px, v128.and(i16x8.shr_u(v, 7), v128.load(PARTS, 16)), 16);
+    v128.store(px, split ? lo(v) : v);
+    if (split) v128.store(px, hi(v), 16);
   } else {
     v128.store(px, signedCodes(v, 0));
     v128.store(px, signedCodes(v, 1), 16);
   }
+}
+
+/** A scale of the type serves 32 weights, not 16. */
+export function isWide(type: i32): bool {
+  return type == Type.Q4_K || type == Type.Q5_K || type == Type.IQ4_XS;
+}
+
+/** The type's blocks have minima; else, IQ4_XS apart, a zero point. */
+export function hasMinima(type: i32): bool {
+  return type == Type.Q2_K || type == Type.Q4_K || type == Type.Q5_K;
 }
 
 /** `rows` rows at pw, stride nbw, times the column of `nb` super-blocks at px; results to f32 at py. */

@@ -6,27 +6,27 @@ import { MINS, SEEDED, SPLIT, codeBytes } from "./columns";
 /** Bytes of a result tile: [4 lanes][8 rows] f32. */
 export const TILE_BYTES: usize = 128;
 
-
+/** Lane 0 of 32 bits in all four, and so on. */
 @inline
-function lane0(v: v128): v128 {
+export function lane0(v: v128): v128 {
   return i8x16.shuffle(v, v, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
 }
 
 
 @inline
-function lane1(v: v128): v128 {
+export function lane1(v: v128): v128 {
   return i8x16.shuffle(v, v, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7);
 }
 
 
 @inline
-function lane2(v: v128): v128 {
+export function lane2(v: v128): v128 {
   return i8x16.shuffle(v, v, 8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11);
 }
 
 
 @inline
-function lane3(v: v128): v128 {
+export function lane3(v: v128): v128 {
   return i8x16.shuffle(v, v, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15);
 }
 

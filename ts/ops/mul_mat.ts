@@ -76,14 +76,15 @@ export const mulMatDef: OpDef = {
   },
 };
 
-function partners(a: Type): readonly Type[] {
+/** Types that activations can have for weights of a type. */
+export function partners(a: Type): readonly Type[] {
   if (isQuantized(a)) return [Type.F32, dotType(a)];
   return a === Type.F32 ? [Type.F32] : [Type.F32, a];
 }
 
 // Columns spread out to two bytes an element, scales and seeds; with more than three columns a panel of eight rows too.
 function blockBytes(nb: number, columns: number): number {
-  return columns * nb * 80 + (8 * 64 + 64) * nb + 128;
+  return columns * nb * 80 + (8 * 64 + 128) * nb + 384;
 }
 
 // Partial tiles and a panel of eight rows as f32; columns only when they must be converted.

@@ -135,6 +135,7 @@ class CpuExecutable implements Executable {
     const tensor = this.#planned.program.nodes[node]?.tensor;
     const what = tensor === undefined ? "" : ` (${Op[tensor.op]!.toLowerCase()}, ${tensor.label()})`;
     if (status === Status.TIMEOUT) {
+      this.#backend.pool.dispose(); // a dead or stuck worker must not touch the next run: from now on one thread
       throw new DeviceError("timeout", `threads: a worker stopped answering at node ${node}${what}`, {
         node,
       });

@@ -4,7 +4,7 @@
 //   this thread may block:            this is thread 0; workers 1.. sleep in wasm between runs
 //   a page's main thread:             a leader worker is thread 0; this thread awaits its message
 
-import { CTRL_ABORT, CTRL_ERROR_NODE, CTRL_SPIN, MAX_THREADS, type Status } from "../../assembly/abi.ts";
+import { CTRL_ABORT, CTRL_ERROR_NODE, CTRL_PATIENCE, CTRL_SPIN, MAX_THREADS, type Status } from "../../assembly/abi.ts";
 import workerSource from "../../build/worker.txt";
 import { builtinModule } from "../builtin.ts";
 import { DeviceError } from "../errors.ts";
@@ -17,6 +17,8 @@ const HANDSHAKE_MS = 10_000;
 const DEFAULT_MAX = 8;
 /** Looks at a barrier cell before sleeping: some 20 us, longer than the nodes of a decode step take to meet. */
 const SPIN = 4000;
+/** Steps of 100 ms that a thread waits for another within a run before it counts as dead. */
+const PATIENCE = 600;
 
 /** A worker of either kind of host. */
 interface Thread {
@@ -33,6 +35,8 @@ export interface PoolOptions {
   readonly core: Exports;
   readonly nThreads: number;
   readonly workerUrl?: string | URL | undefined;
+  /** how long threads wait for each other within a run, in steps of 100 ms; default a minute */
+  readonly patience?: number | undefined;
 }
 
 /** Sane thread count from what the host reports: at least 1, at most 8; a missing or absurd report counts as 1. */
@@ -66,18 +70,23 @@ function canBlock(): boolean {
 
 /** Threads that run node ranges together. */
 export class ThreadPool {
-  readonly nThreads: number;
+  #nThreads: number;
   readonly #core: Exports;
   readonly #cells: Int32Array;
-  readonly #workers: readonly Thread[];
-  readonly #leader: Thread | undefined;
+  #workers: readonly Thread[];
+  #leader: Thread | undefined;
 
   private constructor(options: PoolOptions, workers: readonly Thread[], leader: Thread | undefined) {
-    this.nThreads = options.nThreads;
+    this.#nThreads = options.nThreads;
     this.#core = options.core;
     this.#cells = new Int32Array(options.memory.buffer, 0, 4096 / 4);
     this.#workers = workers;
     this.#leader = leader;
+  }
+
+  /** Threads that compute. */
+  get nThreads(): number {
+    return this.#nThreads;
   }
 
   /** A pool without workers. */
@@ -94,7 +103,9 @@ export class ThreadPool {
     const { module, memory, nThreads } = options;
     if (nThreads <= 1) return ThreadPool.single(options);
     const blocking = canBlock();
-    new Int32Array(memory.buffer)[CTRL_SPIN / 4] = nThreads <= (reportedCores() ?? 1) ? SPIN : 0;
+    const cells = new Int32Array(memory.buffer, 0, 4096 / 4);
+    cells[CTRL_PATIENCE / 4] = options.patience ?? PATIENCE;
+    cells[CTRL_SPIN / 4] = nThreads <= (reportedCores() ?? 1) ? SPIN : 0;
     const threads: Thread[] = [];
     try {
       for (let ith = blocking ? 1 : 0; ith < Math.min(nThreads, MAX_THREADS); ith++) {
@@ -132,11 +143,14 @@ export class ThreadPool {
     return this.#cells[CTRL_ERROR_NODE / 4]!;
   }
 
-  /** Ends all workers. */
+  /** Ends all workers; later runs happen on this thread alone. */
   dispose(): void {
     if (this.#workers.length === 0) return;
     this.#core.leave();
     for (const w of this.#workers) w.terminate();
+    this.#workers = [];
+    this.#leader = undefined;
+    this.#nThreads = 1;
   }
 }
 

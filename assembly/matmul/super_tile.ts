@@ -1,0 +1,188 @@
+// The inner loop of super-blocks with many columns: a panel of eight rows times a group of columns
+// (matmul/super_panel.ts).
+
+import { dotq } from "../math/dot";
+import { GROUP, factorsAt, scalesAt, sumsAt, weightsAt } from "./super_panel";
+import { lane0, lane1, lane2, lane3 } from "./tile";
+
+/** Bytes of the tiles: [4 lanes][8 rows] f32, then as many integer sums, then as many sums of minima. */
+export const SUPER_TILE_BYTES: usize = 384;
+
+/** How the weights of a panel count. */
+export const NO_WEIGHTS: i32 = 0;
+export const ZERO_POINT: i32 = 1;
+export const MINIMA: i32 = 2;
+
+/**
+ * Panel at pw times group at px, `nb` super-blocks, to the tiles at py. `wide`: a scale serves 32 weights. `split`: the
+ * lanes are lo and hi of two columns; lanes 0 and 2 of the tile are the results.
+ */
+export function superTile(
+  pw: usize,
+  px: usize,
+  nb: i32,
+  wide: bool,
+  split: bool,
+  weights: i32,
+  py: usize,
+): void {
+  let ps = pw + scalesAt(nb);
+  let pm = pw + weightsAt(nb);
+  let pd = pw + factorsAt(nb);
+  let pa = px + sumsAt(nb);
+  let pe = pa + ((<usize>nb) << 7);
+  for (let i: usize = 0; i < SUPER_TILE_BYTES; i += 16) v128.store(py + i, i32x4.splat(0));
+  for (let b = 0; b < nb; b++) {
+    if (weights != NO_WEIGHTS) weigh(pm, pa, py + (weights == MINIMA ? 256 : 128), weights);
+    else clear(py + 128);
+    if (weights == MINIMA) clear(py + 128);
+    if (split) sumSplit(pw, px, ps, wide, py + 128);
+    else sumGroups(pw, px, ps, wide, py + 128);
+    addTerms(py, pd, pe, weights == MINIMA);
+    pw += 16 * GROUP;
+    px += 8 * GROUP;
+    ps += 512;
+    pm += 256;
+    pd += 64;
+    pa += 128;
+    pe += 16;
+  }
+}
+
+
+@inline
+function clear(p: usize): void {
+  for (let i: usize = 0; i < 128; i += 16) v128.store(p + i, i32x4.splat(0));
+}
+
+
+@inline
+function store8(p: usize, a: v128, b: v128, c: v128, d: v128, e: v128, f: v128, g: v128, h: v128): void {
+  v128.store(p, a);
+  v128.store(p, b, 16);
+  v128.store(p, c, 32);
+  v128.store(p, d, 48);
+  v128.store(p, e, 64);
+  v128.store(p, f, 80);
+  v128.store(p, g, 96);
+  v128.store(p, h, 112);
+}
+
+// Weights times activation sums; those of a zero point are stored negated.
+function weigh(pm: usize, pa: usize, py: usize, weights: i32): void {
+  let a0 = i32x4.splat(0);
+  let a1 = a0;
+  let b0 = a0;
+  let b1 = a0;
+  let c0 = a0;
+  let c1 = a0;
+  let d0 = a0;
+  let d1 = a0;
+  for (const end = pa + 128; pa < end; pa += 16, pm += 32) {
+    const w0 = v128.load(pm);
+    const w1 = v128.load(pm, 16);
+    const s = v128.load(pa);
+    let t = lane0(s);
+    a0 = i32x4.add(a0, i32x4.dot_i16x8_s(w0, t));
+    a1 = i32x4.add(a1, i32x4.dot_i16x8_s(w1, t));
+    t = lane1(s);
+    b0 = i32x4.add(b0, i32x4.dot_i16x8_s(w0, t));
+    b1 = i32x4.add(b1, i32x4.dot_i16x8_s(w1, t));
+    t = lane2(s);
+    c0 = i32x4.add(c0, i32x4.dot_i16x8_s(w0, t));
+    c1 = i32x4.add(c1, i32x4.dot_i16x8_s(w1, t));
+    t = lane3(s);
+    d0 = i32x4.add(d0, i32x4.dot_i16x8_s(w0, t));
+    d1 = i32x4.add(d1, i32x4.dot_i16x8_s(w1, t));
+  }
+  store8(py, a0, a1, b0, b1, c0, c1, d0, d1);
+  if (weights != ZERO_POINT) return;
+  for (let i: usize = 0; i < 128; i += 16) v128.store(py + i, i32x4.neg(v128.load(py + i)));
+}
+
+// The operand in 0..127 comes second: the code, or the split activation.
+@inline
+function mac(x: v128, w: v128, acc: v128, split: bool): v128 {
+  return split ? dotq(w, x, acc) : dotq(x, w, acc);
+}
+
+// Tile += integer sums of each group times its scales.
+@inline
+function sumOf(pw: usize, px: usize, ps: usize, wide: bool, py: usize, split: bool): void {
+  const step: usize = wide ? 2 * GROUP : GROUP;
+  for (const end = pw + 16 * GROUP; pw < end; ps += 32) {
+    let a0 = i32x4.splat(0);
+    let a1 = a0;
+    let b0 = a0;
+    let b1 = a0;
+    let c0 = a0;
+    let c1 = a0;
+    let d0 = a0;
+    let d1 = a0;
+    const last = pw + step;
+    do {
+      const w0 = v128.load(pw);
+      const w1 = v128.load(pw, 16);
+      const x = v128.load(px);
+      let t = lane0(x);
+      a0 = mac(t, w0, a0, split);
+      a1 = mac(t, w1, a1, split);
+      t = lane1(x);
+      b0 = mac(t, w0, b0, split);
+      b1 = mac(t, w1, b1, split);
+      t = lane2(x);
+      c0 = mac(t, w0, c0, split);
+      c1 = mac(t, w1, c1, split);
+      t = lane3(x);
+      d0 = mac(t, w0, d0, split);
+      d1 = mac(t, w1, d1, split);
+      pw += 32;
+      px += 16;
+    } while (pw < last);
+    const s0 = v128.load(ps);
+    const s1 = v128.load(ps, 16);
+    if (split) {
+      addTwo(py, i32x4.sub(a0, i32x4.shl(b0, 7)), i32x4.sub(a1, i32x4.shl(b1, 7)), s0, s1);
+      addTwo(py + 64, i32x4.sub(c0, i32x4.shl(d0, 7)), i32x4.sub(c1, i32x4.shl(d1, 7)), s0, s1);
+    } else {
+      addTwo(py, a0, a1, s0, s1);
+      addTwo(py + 32, b0, b1, s0, s1);
+      addTwo(py + 64, c0, c1, s0, s1);
+      addTwo(py + 96, d0, d1, s0, s1);
+    }
+  }
+}
+
+
+@inline
+function addTwo(p: usize, a: v128, b: v128, s0: v128, s1: v128): void {
+  v128.store(p, i32x4.add(v128.load(p), i32x4.mul(a, s0)));
+  v128.store(p, i32x4.add(v128.load(p, 16), i32x4.mul(b, s1)), 16);
+}
+
+function sumGroups(pw: usize, px: usize, ps: usize, wide: bool, py: usize): void {
+  sumOf(pw, px, ps, wide, py, false);
+}
+
+function sumSplit(pw: usize, px: usize, ps: usize, wide: bool, py: usize): void {
+  sumOf(pw, px, ps, wide, py, true);
+}
+
+// Tile += integer sums * (d * activation scale), less those of minima * (dmin * activation scale).
+function addTerms(py: usize, pd: usize, pe: usize, minima: bool): void {
+  for (let lane: usize = 0; lane < 4; lane++, py += 32) {
+    const dx = v128.load32_splat(pe + (lane << 2));
+    addTerm(py, pd, dx, minima);
+    addTerm(py + 16, pd + 16, dx, minima);
+  }
+}
+
+
+@inline
+function addTerm(p: usize, pd: usize, dx: v128, minima: bool): void {
+  let v = f32x4.mul(f32x4.convert_i32x4_s(v128.load(p, 128)), f32x4.mul(v128.load(pd), dx));
+  if (minima) {
+    v = f32x4.sub(v, f32x4.mul(f32x4.convert_i32x4_s(v128.load(p, 256)), f32x4.mul(v128.load(pd, 32), dx)));
+  }
+  v128.store(p, f32x4.add(v128.load(p), v));
+}
