@@ -4,7 +4,8 @@ import { checkOptions, GraphError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { StreamDecoder } from "./decoder.ts";
 import { logprobsOf, MAX_TOP, type TokenLogprobs } from "./logprobs.ts";
-import { Sampler, type SamplingOptions } from "./sampler.ts";
+import { Sampler } from "./sampler.ts";
+import { SAMPLING_OPTIONS, type SamplingOptions } from "./sampling.ts";
 import { type ContextShift, shift } from "./shift.ts";
 import { StopFilter } from "./stop.ts";
 import type { Tokenizer } from "./tokenizer.ts";
@@ -82,13 +83,7 @@ export const GENERATE_OPTIONS: readonly string[] = [
   "cachePrompt",
   "contextShift",
   "logprobs",
-  "temperature",
-  "topK",
-  "topP",
-  "minP",
-  "repeatPenalty",
-  "repeatLastN",
-  "seed",
+  ...SAMPLING_OPTIONS,
 ];
 
 /** A generation under way. */
@@ -119,7 +114,10 @@ export class Run {
     this.#context = context;
     this.#tokenizer = tokenizer;
     this.#options = options;
-    this.#sampler = new Sampler(tokenizer.nVocab, samplingOf(options), tokenizer.suppressed);
+    this.#sampler = new Sampler(tokenizer.nVocab, samplingOf(options), {
+      suppressed: tokenizer.suppressed,
+      piece: (id) => tokenizer.piece(id),
+    });
     this.#stop = new StopFilter(stop);
     this.#promptTokens = typeof prompt === "string" ? tokenizer.encode(prompt, { parseSpecial }) : prompt;
     this.#decoder = new StreamDecoder(tokenizer, {
@@ -218,7 +216,9 @@ export class Run {
     if (this.#context.position < this.#context.nCtx) return undefined;
     if (contextShift === undefined) return "context-full";
     const start = this.#promptTokens[0] === this.#tokenizer.ids.bos ? 1 : 0;
+    const begun = performance.now();
     const room = await shift(this.#context, Math.max(start, contextShift.keep), signal);
+    this.#generateMs += performance.now() - begun;
     return room ? undefined : "context-full";
   }
 
@@ -265,8 +265,6 @@ function checkLimits({ maxTokens, logprobs, contextShift }: GenerateOptions): vo
   }
 }
 
-function samplingOf(o: GenerateOptions): SamplingOptions {
-  const { temperature, topK, topP, minP, repeatPenalty, repeatLastN, seed } = o;
-  const all = { temperature, topK, topP, minP, repeatPenalty, repeatLastN, seed };
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+function samplingOf(options: GenerateOptions): SamplingOptions {
+  return Object.fromEntries(Object.entries(options).filter(([key]) => SAMPLING_OPTIONS.includes(key)));
 }

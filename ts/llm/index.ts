@@ -24,6 +24,6 @@ export {
   planModel,
   readModelHeader,
 } from "./plan_model.ts";
-export type { SamplingOptions } from "./sampler.ts";
+export { SAMPLING_DEFAULTS, type SamplingOptions } from "./sampling.ts";
 export type { ContextShift } from "./shift.ts";
 export type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer.ts";
