@@ -5,7 +5,7 @@ import { decodeCache, encodeCache } from "./cache_file.ts";
 import type { Context } from "./context.ts";
 import { GENERATE_OPTIONS, type GenerateOptions, type Generation, Run } from "./generate.ts";
 import type { ModelHeader } from "./plan_model.ts";
-import type { SamplingOptions } from "./sampler.ts";
+import type { SamplingOptions } from "./sampling.ts";
 
 /** The model behind a context. */
 export interface ContextHost {

@@ -15,7 +15,7 @@ import { fingerprint } from "./fingerprint.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
 import { recommendedSampling } from "./recommended.ts";
-import type { SamplingOptions } from "./sampler.ts";
+import type { SamplingOptions } from "./sampling.ts";
 import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
 import { loadedType } from "./weights.ts";
 
