@@ -7,6 +7,7 @@ import type { Prompter } from "./chat/prompt.ts";
 import type { Context } from "./context.ts";
 import { GENERATE_OPTIONS, type GenerateOptions, type Generation, Run } from "./generate.ts";
 import type { ModelHeader } from "./plan_model.ts";
+import type { SamplingOptions } from "./sampling.ts";
 
 /** The model behind a context. */
 export interface ContextHost {
@@ -67,7 +68,8 @@ export class ModelContext {
     this.#take("generate");
     try {
       if (typeof prompt !== "string") checkIds(prompt, this.#host.header.params.nVocab);
-      const run = new Run(this.#context, this.#host.header.tokenizer, prompt, options).text();
+      const { tokenizer, sampling } = this.#host.header;
+      const run = new Run(this.#context, tokenizer, prompt, withDefaults(options, sampling)).text();
       for (;;) {
         const step = await run.next();
         this.#alive();
@@ -177,4 +179,10 @@ export function checkIds(ids: readonly number[], nVocab: number): void {
       actual: id,
     });
   }
+}
+
+// What the caller leaves open is as the file recommends.
+function withDefaults(options: GenerateOptions, recommended: Partial<SamplingOptions>): GenerateOptions {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return { ...recommended, ...(Object.fromEntries(given) as GenerateOptions) };
 }

@@ -14,6 +14,8 @@ import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from 
 import { fingerprint } from "./fingerprint.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
+import { recommendedSampling } from "./recommended.ts";
+import type { SamplingOptions } from "./sampling.ts";
 import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
 import { loadedType } from "./weights.ts";
 
@@ -29,6 +31,8 @@ export interface ModelHeader {
   readonly params: Params;
   readonly tokenizer: Tokenizer;
   readonly templates: ChatTemplates;
+  /** sampler settings that the file recommends */
+  readonly sampling: Partial<SamplingOptions>;
   /** hash of metadata and tensor table */
   readonly fingerprint: Uint8Array;
   /** tensors of the file that the model uses, by name */
@@ -51,6 +55,7 @@ export function readModelHeader(file: GgufFile): ModelHeader {
     params,
     tokenizer,
     templates,
+    sampling: recommendedSampling(file.metadata),
     fingerprint: fingerprint(file),
     tensors: loadTensors(params, file.tensors),
   };
