@@ -1,7 +1,7 @@
 // Sampler settings that a file recommends: its author knows the model better than a default does.
 
 import type { GgufFile } from "../gguf/index.ts";
-import type { SamplingOptions } from "./sampler.ts";
+import type { SamplingOptions } from "./sampling.ts";
 
 /** GGUF keys `general.sampling.*` and the options they stand for. */
 const KEYS = {
