@@ -15,7 +15,10 @@ import {
 import type { ProgressListener } from "./generate.ts";
 import { checkIds } from "./model_context.ts";
 import { type Pooling, POOLINGS } from "./params.ts";
-import type { ModelHeader } from "./plan_model.ts";
+import type { ModelHeader, ModelPlan } from "./plan_model.ts";
+
+/** Tokens of the graphs at least, so that short texts come in batches. */
+const LEAST_BATCH = 512;
 
 /** Options of `embed`. */
 export interface EmbedOptions {
@@ -62,24 +65,17 @@ export class Embedder {
   readonly #header: ModelHeader;
   readonly #weights: ReadonlyMap<string, Tensor>;
   readonly #nCtx: number;
-  /** tokens computed at once, at least */
-  readonly #nBatch: number;
   #planned: Planned | undefined;
   /** calls wait for each other: they share the graphs */
   #tail: Promise<unknown> = Promise.resolve();
 
-  constructor(
-    engine: Engine,
-    header: ModelHeader,
-    weights: ReadonlyMap<string, Tensor>,
-    nCtx: number,
-    nBatch: number,
-  ) {
+  /** Takes the memory of graphs that are planned already. @throws {DeviceError} out-of-memory */
+  constructor(engine: Engine, plan: Pick<ModelPlan, "header" | "weights" | "nCtx" | "embedding">) {
     this.#engine = engine;
-    this.#header = header;
-    this.#weights = weights;
-    this.#nCtx = nCtx;
-    this.#nBatch = nBatch;
+    this.#header = plan.header;
+    this.#weights = plan.weights;
+    this.#nCtx = plan.nCtx;
+    if (plan.embedding !== undefined) this.#reserve(plan.embedding);
   }
 
   /** Gives the compute buffer back. */
@@ -102,9 +98,14 @@ export class Embedder {
     checkOptions("embed", options, EMBED_OPTIONS);
     const pooling = options.pooling ?? this.#header.params.pooling;
     if (!POOLINGS.includes(pooling)) {
-      throw new GraphError("bad-param", `embed: pooling "${pooling}", expected one of ${POOLINGS.join(", ")}`);
+      throw new GraphError(
+        "bad-param",
+        `embed: pooling "${pooling}", expected one of ${POOLINGS.join(", ")}`,
+      );
     }
-    const list = texts.map((text, i) => this.#fit(this.#tokens(text), `text ${i}`, options.truncate ?? false));
+    const list = texts.map((text, i) =>
+      this.#fit(this.#tokens(text), `text ${i}`, options.truncate ?? false),
+    );
     return this.embedTokens(list, { ...options, pooling });
   }
 
@@ -168,12 +169,16 @@ export class Embedder {
     const old = this.#planned?.graphs.shape;
     if (old !== undefined && old.pooling === pooling && old.nTokens >= nTokens) return this.#planned!;
     const { params, embedding } = this.#header;
-    const size = Math.min(this.#nCtx, Math.max(this.#nBatch, 2 ** Math.ceil(Math.log2(nTokens))));
-    const shape = { nCtx: this.#nCtx, nTokens: Math.max(size, nTokens, old?.nTokens ?? 0), pooling };
+    const size = Math.max(LEAST_BATCH, old?.nTokens ?? 0, 2 ** Math.ceil(Math.log2(nTokens)));
+    const shape = { nCtx: this.#nCtx, nTokens: Math.min(this.#nCtx, size), pooling };
     this.dispose();
-    const graphs = embeddingGraphs(this.#engine, embedding, params, this.#weights, shape);
+    return this.#reserve(embeddingGraphs(this.#engine, embedding, params, this.#weights, shape));
+  }
+
+  #reserve(graphs: EmbeddingGraphs): Planned {
     this.#engine.reserve(embeddingGraphList(graphs));
-    const taken = rowTaken(rowsOf(embedding, pooling));
+    const { params, embedding } = this.#header;
+    const taken = rowTaken(rowsOf(embedding, graphs.shape.pooling));
     this.#planned = { graphs, writer: new TextWriter(graphs.inputs, params.causal, taken) };
     return this.#planned;
   }
@@ -186,7 +191,10 @@ export class Embedder {
   ): Promise<Float32Array[]> {
     const pooling = rowsOf(this.#header.embedding, graphs.shape.pooling);
     const each = batch.map(({ ids }) => (rowTaken(pooling) === undefined ? ids.length : 1));
-    const rows = await readRows(graphs.rows, each.reduce((a, b) => a + b, 0));
+    const rows = await readRows(
+      graphs.rows,
+      each.reduce((a, b) => a + b, 0),
+    );
     const { nEmbd } = this.#header.params;
     let first = 0;
     const pooled = each.map((n) => {

@@ -28,7 +28,8 @@ export interface EmbeddingGraphs {
   /** F32 [E, T], or [E, MAX_TEXTS] when pooling takes one row of each text */
   readonly rows: Tensor;
   /** what pooled vectors go through; absent: nothing */
-  readonly head: { readonly graph: Graph; readonly x: Tensor; readonly live: Tensor; readonly y: Tensor } | undefined;
+  readonly head:
+    { readonly graph: Graph; readonly x: Tensor; readonly live: Tensor; readonly y: Tensor } | undefined;
 }
 
 /** Which row of a text stands for it; undefined = all do. */
@@ -104,13 +105,15 @@ export class TextWriter {
     // Columns past the live ones are not computed; they get valid values all the same.
     for (const a of [this.#tokens, this.#positions, this.#spans, this.#outRows]) a.fill(0);
     texts.forEach((ids, text) => {
-      ids.forEach((id, i) => this.#token(first + i, id, i, first, this.#causal ? first + i + 1 : first + ids.length));
+      ids.forEach((id, i) =>
+        this.#token(first + i, id, i, first, this.#causal ? first + i + 1 : first + ids.length),
+      );
       this.#outRows[text] = this.#taken === "last" ? first + ids.length - 1 : first;
       first += ids.length;
     });
     const { tokens, positions, spans, live, outRows, outLive } = this.#inputs;
     tokens.write(this.#tokens);
-    positions.write(this.#positions);
+    if (positions.placement !== undefined) positions.write(this.#positions); // not every network has a use for them
     spans!.write(this.#spans);
     outRows?.write(this.#outRows);
     this.#one[0] = first;

@@ -23,7 +23,12 @@ export const bert: Arch = {
     ranged(meta, "tokenizer.ggml.token_type_count", 1, Infinity);
     return withParams(encoderParams(meta, "bert", { rope: false }), { learnedPositions: true });
   },
-  rows: (net) => encoderRows(net, (layer, x) => layer.qkv(x), (layer, x) => layer.gelu(x)),
+  rows: (net) =>
+    encoderRows(
+      net,
+      (layer, x) => layer.qkv(x),
+      (layer, x) => layer.gelu(x),
+    ),
   classify: (net, x) => classifier(net, x, (y) => net.g.tanh(y)),
 };
 
@@ -47,8 +52,7 @@ export const nomicBertMoe: Arch = {
 };
 
 export const jinaBertV2: Arch = {
-  params: (meta) =>
-    withParams(encoderParams(meta, "jina-bert-v2", { rope: false }), { maxBias: JINA_BIAS }),
+  params: (meta) => withParams(encoderParams(meta, "jina-bert-v2", { rope: false }), { maxBias: JINA_BIAS }),
   rows: (net) => encoderRows(net, normed, jinaFeedForward),
   classify: (net, x) => classifier(net, x, (y) => net.g.tanh(y)),
 };

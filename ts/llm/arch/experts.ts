@@ -24,7 +24,7 @@ const LEAST_SUM = 2 ** -14;
 
 /** Rows x [E, T] through the experts chosen for each: [E, T]. */
 export function experts(scope: Scope, x: Tensor, routing: Routing): Tensor {
-  const { g, p } = scope;
+  const { g } = scope;
   const [nEmbd, nTokens] = x.ne;
   const { live } = g;
   // A single token has its experts where a batch has its tokens: the live count would be taken for one of them.

@@ -79,7 +79,8 @@ export function loadTensors<T extends StoredTensor>(p: Params, tensors: Iterable
   const rows = arch.rows(net);
   arch.logits?.(net, rows);
   arch.project?.(net, rows);
-  if (p.pooling === "rank" || net.has("cls.weight") || net.has("cls.output.weight")) arch.classify?.(net, rows);
+  if (p.pooling === "rank" || net.has("cls.weight") || net.has("cls.output.weight"))
+    arch.classify?.(net, rows);
   const used = weights.used(p.arch, (name) => isPredictLayer(name, p));
   if (arch.wholeHeads === true && p.nRot !== p.headDimK) {
     throw hparam(`${p.arch}.rope.dimension_count`, p.nRot, `the head size ${p.headDimK}`);
