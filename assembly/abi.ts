@@ -87,6 +87,8 @@ export enum Op {
   SOFT_MAX,
   ROPE,
   FLASH_ATTN_EXT,
+  MUL_MAT_ID,
+  ADD_ID,
   COUNT,
 }
 

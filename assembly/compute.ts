@@ -5,6 +5,7 @@
 
 import { NODE_BYTES, Op } from "./abi";
 import { barrier, checkAbort, enter } from "./control";
+import { addId } from "./kernels/add_id";
 import { argmax, argsort, topK } from "./kernels/argsort";
 import { add, div, mul, sub } from "./kernels/binary";
 import { concat } from "./kernels/concat";
@@ -14,6 +15,7 @@ import { flashAttnExt } from "./kernels/flash_attn_ext";
 import { getRows } from "./kernels/get_rows";
 import { glu } from "./kernels/glu";
 import { mulMat } from "./kernels/mul_mat";
+import { mulMatId } from "./kernels/mul_mat_id";
 import { l2Norm, norm, rmsNorm } from "./kernels/norm";
 import { cumsum, mean, sum, sumRows } from "./kernels/reduce";
 import { repeat } from "./kernels/repeat";
@@ -24,7 +26,7 @@ import { clamp, cos, fill, leakyRelu, log, scale, sin, sqr, sqrt, unary } from "
 import { Node } from "./node";
 
 // A new op must be looked at here: add its case to dispatch(), then raise this number.
-if (Op.COUNT != 42) ERROR("compute.ts: new op without a kernel case");
+if (Op.COUNT != 44) ERROR("compute.ts: new op without a kernel case");
 
 /** Runs this thread's share; false when the run was left early. */
 export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nth: i32): bool {
@@ -44,6 +46,7 @@ export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nt
 function dispatch(n: Node, ith: i32, nth: i32): void {
   switch (n.op) {
     case Op.MUL_MAT: return mulMat(n, ith, nth);
+    case Op.MUL_MAT_ID: return mulMatId(n, ith, nth);
     case Op.FLASH_ATTN_EXT: return flashAttnExt(n, ith, nth);
     case Op.DUP:
     case Op.CONT:
@@ -73,6 +76,7 @@ function dispatch(n: Node, ith: i32, nth: i32): void {
 function dispatchElements(n: Node, ith: i32, nth: i32): void {
   switch (n.op) {
     case Op.ADD: return add(n, ith, nth);
+    case Op.ADD_ID: return addId(n, ith, nth);
     case Op.SUB: return sub(n, ith, nth);
     case Op.MUL: return mul(n, ith, nth);
     case Op.DIV: return div(n, ith, nth);

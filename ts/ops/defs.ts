@@ -1,6 +1,7 @@
 // Every definition by name, with its parameter types, for callers that build nodes.
 
 export { addDef } from "./add.ts";
+export { addIdDef } from "./add_id.ts";
 export { argmaxDef } from "./argmax.ts";
 export { type ArgsortParams, argsortDef } from "./argsort.ts";
 export { type ClampParams, clampDef } from "./clamp.ts";
@@ -22,6 +23,7 @@ export { logDef } from "./log.ts";
 export { meanDef } from "./mean.ts";
 export { mulDef } from "./mul.ts";
 export { mulMatDef } from "./mul_mat.ts";
+export { mulMatIdDef } from "./mul_mat_id.ts";
 export { normDef } from "./norm.ts";
 export { type PermuteParams, permuteDef } from "./permute.ts";
 export { type RepeatParams, repeatDef } from "./repeat.ts";

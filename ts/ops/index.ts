@@ -3,6 +3,7 @@
 import { Op } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";
 import { addDef } from "./add.ts";
+import { addIdDef } from "./add_id.ts";
 import { argmaxDef } from "./argmax.ts";
 import { argsortDef } from "./argsort.ts";
 import { clampDef } from "./clamp.ts";
@@ -24,6 +25,7 @@ import { logDef } from "./log.ts";
 import { meanDef } from "./mean.ts";
 import { mulDef } from "./mul.ts";
 import { mulMatDef } from "./mul_mat.ts";
+import { mulMatIdDef } from "./mul_mat_id.ts";
 import { normDef } from "./norm.ts";
 import { permuteDef } from "./permute.ts";
 import { repeatDef } from "./repeat.ts";
@@ -55,6 +57,7 @@ export const OPS: { readonly [K in Exclude<Op, Op.NONE | Op.COUNT>]: OpDef<never
   [Op.CONT]: contDef,
   [Op.CPY]: cpyDef,
   [Op.ADD]: addDef,
+  [Op.ADD_ID]: addIdDef,
   [Op.SUB]: subDef,
   [Op.MUL]: mulDef,
   [Op.DIV]: divDef,
@@ -82,6 +85,7 @@ export const OPS: { readonly [K in Exclude<Op, Op.NONE | Op.COUNT>]: OpDef<never
   [Op.RMS_NORM]: rmsNormDef,
   [Op.L2_NORM]: l2NormDef,
   [Op.MUL_MAT]: mulMatDef,
+  [Op.MUL_MAT_ID]: mulMatIdDef,
   [Op.FLASH_ATTN_EXT]: flashAttnExtDef,
   [Op.GET_ROWS]: getRowsDef,
   [Op.SET_ROWS]: setRowsDef,

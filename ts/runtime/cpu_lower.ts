@@ -17,6 +17,8 @@ export function dotPartner(type: Type): Type | undefined {
   return type === Type.F16 ? Type.F16 : undefined;
 }
 
+const PRODUCTS: readonly Op[] = [Op.MUL_MAT, Op.MUL_MAT_ID];
+
 /** The program with casts inserted before the first product that needs each. */
 export function lowerForCpu(program: Program): Program {
   const casts = new Map<Tensor, Map<Type, Tensor>>();
@@ -27,7 +29,7 @@ export function lowerForCpu(program: Program): Program {
 
 function lowerNode(node: ProgramNode, casts: Map<Tensor, Map<Type, Tensor>>): ProgramNode[] {
   const [a, b] = node.src;
-  if (node.tensor.op !== Op.MUL_MAT || a === undefined || b === undefined) return [node];
+  if (!PRODUCTS.includes(node.tensor.op) || a === undefined || b === undefined) return [node];
   const partner = dotPartner(a.type);
   if (partner === undefined || b.type !== Type.F32) return [node];
   const live = node.src[SRC_LIVE];
