@@ -101,6 +101,23 @@ describeWith("models", "generation of stories260K", () => {
       return JSON.parse(lines[0]!) as Row[];
     }
 
+    const newest = RUNTIMES.find((r) => r.name === "Node 26")!;
+    itNeeds(
+      [newest.command],
+      "Node 26, which has relaxed SIMD, passes the tests of operators and products in both builds",
+      async () => {
+        const files = ["ops", "mul_mat", "flash_attn_ext", "quants"].map((f) => `tests/${f}.test.ts`);
+        const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
+        const args = [vitest, "run", "--config", "tests/vitest.config.ts", "--reporter", "json", ...files];
+        const env = { NODE_OPTIONS: "", NO_COLOR: "1", TEST_REPORT: undefined };
+        const ended = await runCommand(newest.command, args, { limitMs: 2 * LIMIT_MS, cwd: ROOT, env });
+        const report = JSON.parse(ended.stdout.slice(ended.stdout.indexOf("{"))) as Record<string, number>;
+        expect(report).toMatchObject({ numFailedTests: 0, numPendingTests: 0 });
+        expect(report["numPassedTests"]).toBeGreaterThan(1000);
+      },
+      3 * LIMIT_MS,
+    );
+
     for (const runtime of RUNTIMES) {
       const needs = [runtime.command];
       const program = join(HOSTS, "command.mjs");
