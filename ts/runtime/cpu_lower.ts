@@ -1,5 +1,5 @@
-// Rewrites a program into the form the CPU kernels want: products with block-quantised weights get their activations
-// quantised once, by a cast that all products of the same source share.
+// Rewrites a program into the form the CPU kernels want: products with block-quantised or F16 weights get their activations
+// converted once, by a cast that all products of the same source share.
 
 import { Op, SRC_LIVE, Type } from "../../assembly/abi.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
@@ -7,6 +7,9 @@ import { Tensor } from "../graph/tensor.ts";
 import { contiguous } from "../shape.ts";
 import { dotType } from "../ops/mul_mat.ts";
 import { isQuantized } from "../types.ts";
+
+/** Operators of weights and activations that want the latter in the type of {@link dotPartner}. */
+const PRODUCTS: readonly Op[] = [Op.MUL_MAT, Op.CONV_2D, Op.CONV_TRANSPOSE_1D, Op.CONV_TRANSPOSE_2D];
 
 /**
  * Activation type that the dot product of a weight type wants; undefined when it takes F32. F16 as in ggml, so that
@@ -27,7 +30,7 @@ export function lowerForCpu(program: Program): Program {
 
 function lowerNode(node: ProgramNode, casts: Map<Tensor, Map<Type, Tensor>>): ProgramNode[] {
   const [a, b] = node.src;
-  if (node.tensor.op !== Op.MUL_MAT || a === undefined || b === undefined) return [node];
+  if (!PRODUCTS.includes(node.tensor.op) || a === undefined || b === undefined) return [node];
   const partner = dotPartner(a.type);
   if (partner === undefined || b.type !== Type.F32) return [node];
   const live = node.src[SRC_LIVE];
