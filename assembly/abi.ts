@@ -108,6 +108,8 @@ export enum Op {
   TRI,
   DIAG,
   SSM_CONV,
+  MUL_MAT_ID,
+  ADD_ID,
   COUNT,
 }
 

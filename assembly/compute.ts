@@ -6,6 +6,7 @@
 import { NODE_BYTES, Op } from "./abi";
 import { barrier, checkAbort, enter } from "./control";
 import { arange, timestepEmbedding } from "./kernels/arange";
+import { addId } from "./kernels/add_id";
 import { argmax, argsort, topK } from "./kernels/argsort";
 import { add, div, mul, sub } from "./kernels/binary";
 import { concat } from "./kernels/concat";
@@ -22,6 +23,7 @@ import { groupNorm, l2Norm, norm, rmsNorm } from "./kernels/norm";
 import { pad, padReflect1d, roll } from "./kernels/pad";
 import { acc, set } from "./kernels/patch";
 import { pool1d, pool2d } from "./kernels/pool";
+import { mulMatId } from "./kernels/mul_mat_id";
 import { cumsum, mean, sum, sumRows } from "./kernels/reduce";
 import { repeat } from "./kernels/repeat";
 import { rope } from "./kernels/rope";
@@ -34,7 +36,7 @@ import { upscale } from "./kernels/upscale";
 import { Node } from "./node";
 
 // A new op must be looked at here: add its case to dispatch(), then raise this number.
-if (Op.COUNT != 63) ERROR("compute.ts: new op without a kernel case");
+if (Op.COUNT != 65) ERROR("compute.ts: new op without a kernel case");
 
 /** Runs this thread's share; false when the run was left early. */
 export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nth: i32): bool {
@@ -54,6 +56,7 @@ export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nt
 function dispatch(n: Node, ith: i32, nth: i32): void {
   switch (n.op) {
     case Op.MUL_MAT: return mulMat(n, ith, nth);
+    case Op.MUL_MAT_ID: return mulMatId(n, ith, nth);
     case Op.FLASH_ATTN_EXT: return flashAttnExt(n, ith, nth);
     case Op.DUP:
     case Op.CONT:
@@ -84,6 +87,7 @@ function dispatchElements(n: Node, ith: i32, nth: i32): void {
   switch (n.op) {
     case Op.ADD:
     case Op.ADD1: return add(n, ith, nth);
+    case Op.ADD_ID: return addId(n, ith, nth);
     case Op.SUB: return sub(n, ith, nth);
     case Op.MUL: return mul(n, ith, nth);
     case Op.DIV: return div(n, ith, nth);

@@ -302,11 +302,25 @@ describe("llama weights", () => {
     );
   });
 
-  test("experts: missing ones are missed, present ones not supported", () => {
+  test("experts come in stacks, in place of the feed-forward block", () => {
     const moe = llama({ "llama.expert_count": 8, "llama.expert_used_count": 2 });
+    const stacks = (list: Map<string, StoredTensor>): void => {
+      for (const blk of ["blk.0.", "blk.1."]) {
+        for (const part of ["gate", "up", "down"]) list.delete(`${blk}ffn_${part}.weight`);
+        set(`${blk}ffn_gate_inp.weight`, [32, 8])(list);
+        for (const part of ["gate", "up"]) set(`${blk}ffn_${part}_exps.weight`, [32, 48, 8])(list);
+        set(`${blk}ffn_down_exps.weight`, [48, 32, 8])(list);
+      }
+    };
+    expect(names(stacks, moe)).toContain("blk.1.ffn_down_exps.weight");
     expect(() => names(undefined, moe)).toThrow(withCode("missing-tensor", "blk.0.ffn_gate_inp.weight"));
-    expect(() => names(set("blk.0.ffn_gate_inp.weight", [32, 8]), moe)).toThrow(
-      withCode("unsupported-arch", "8 experts"),
+    const without = (name: string): unknown =>
+      names((list) => {
+        stacks(list);
+        list.delete(name);
+      }, moe);
+    expect(() => without("blk.1.ffn_up_exps.weight")).toThrow(
+      withCode("missing-tensor", "blk.1.ffn_up_exps.weight"),
     );
   });
 

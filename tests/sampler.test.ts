@@ -3,17 +3,19 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { FormatError, GraphError } from "../ts/errors.ts";
 import { Random, expNegative, logProbability } from "../ts/llm/random.ts";
-import { Sampler, type SamplingOptions } from "../ts/llm/sampler.ts";
+import { Sampler } from "../ts/llm/sampler.ts";
+import type { SamplingOptions } from "../ts/llm/sampling.ts";
 
 const OFF: SamplingOptions = { temperature: 1, topK: 0, topP: 1, minP: 0, seed: 7 };
 
 /** Probabilities by the definition: full sort, one filter after the other. */
 function reference(
   logits: ArrayLike<number>,
-  o: Required<Omit<SamplingOptions, "seed" | "repeatPenalty" | "repeatLastN">>,
+  o: { temperature: number; topK: number; topP: number; minP: number; typicalP?: number },
 ): Map<number, number> {
   let list = Array.from(logits, (x, id) => ({ x, id })).sort((a, b) => b.x - a.x || a.id - b.id);
   if (o.topK > 0) list = list.slice(0, o.topK);
+  if (o.typicalP !== undefined && o.typicalP < 1) list = typical(list, o.typicalP);
   const max = list[0]!.x;
   const total = list.reduce((sum, c) => sum + Math.exp(c.x - max), 0);
   let mass = 0;
@@ -26,6 +28,23 @@ function reference(
   const weights = list.map((c) => Math.exp((c.x - max) / o.temperature));
   const sum = weights.reduce((a, b) => a + b, 0);
   return new Map(list.map((c, i) => [c.id, weights[i]! / sum]));
+}
+
+interface Candidate {
+  readonly x: number;
+  readonly id: number;
+}
+
+/** Locally typical candidates, best first. */
+function typical(list: readonly Candidate[], p: number): Candidate[] {
+  const total = list.reduce((sum, c) => sum + Math.exp(c.x - list[0]!.x), 0);
+  const all = list.map((c) => ({ ...c, p: Math.exp(c.x - list[0]!.x) / total }));
+  const entropy = all.reduce((sum, c) => sum - c.p * Math.log(c.p), 0);
+  const distance = (c: { p: number }): number => Math.abs(-Math.log(c.p) - entropy);
+  all.sort((a, b) => distance(a) - distance(b) || a.id - b.id);
+  let mass = 0;
+  const end = all.findIndex((c) => (mass += c.p) > p);
+  return all.slice(0, end < 0 ? all.length : end + 1).sort((a, b) => b.x - a.x || a.id - b.id);
 }
 
 /** Draws n tokens and compares the counts with the probabilities: Pearson's statistic below mean + 5 deviations. */
@@ -64,7 +83,7 @@ describe("greedy", () => {
 });
 
 describe("filters", () => {
-  const cases: [string, Required<Pick<SamplingOptions, "temperature" | "topK" | "topP" | "minP">>][] = [
+  const cases: [string, Parameters<typeof reference>[1]][] = [
     ["nothing", { temperature: 1, topK: 0, topP: 1, minP: 0 }],
     ["temperature below 1", { temperature: 0.5, topK: 0, topP: 1, minP: 0 }],
     ["temperature above 1", { temperature: 2.5, topK: 0, topP: 1, minP: 0 }],
@@ -77,6 +96,11 @@ describe("filters", () => {
     ["min-p 1 (only the best)", { temperature: 1, topK: 0, topP: 1, minP: 1 }],
     ["top-k and min-p", { temperature: 1, topK: 5, topP: 1, minP: 0.5 }],
     ["all of them", { temperature: 0.8, topK: 6, topP: 0.9, minP: 0.2 }],
+    ["typical-p", { temperature: 1, topK: 0, typicalP: 0.5, topP: 1, minP: 0 }],
+    ["typical-p 0 (the most typical alone)", { temperature: 1, topK: 0, typicalP: 0, topP: 1, minP: 0 }],
+    ["typical-p after top-k", { temperature: 1, topK: 7, typicalP: 0.6, topP: 1, minP: 0 }],
+    ["typical-p and the rest", { temperature: 0.7, topK: 9, typicalP: 0.8, topP: 0.9, minP: 0.15 }],
+    ["typical-p and min-p", { temperature: 1, topK: 0, typicalP: 0.8, topP: 1, minP: 0.5 }],
     ["top-p and min-p", { temperature: 0.8, topK: 0, topP: 0.9, minP: 0.4 }],
   ];
   test.each(cases)("%s: the draws have the probabilities of the definition", (_, options) => {
@@ -90,6 +114,7 @@ describe("filters", () => {
       topK: fc.integer({ min: 0, max: 80 }),
       topP: fc.constantFrom(0, 0.3, 0.9, 0.99, 1),
       minP: fc.constantFrom(0, 0.01, 0.3, 1),
+      typicalP: fc.constantFrom(0, 0.2, 0.83, 1, 1),
     });
     fc.assert(
       fc.property(logits, options, fc.nat(), (list, o, seed) => {
@@ -104,8 +129,8 @@ describe("filters", () => {
   });
 
   test("suppressed tokens are never chosen, not even when they are the best", () => {
-    expect(new Sampler(11, { temperature: 0 }, [1, 7]).sample(LOGITS)).toBe(3);
-    const sampler = new Sampler(11, OFF, [1, 7]);
+    expect(new Sampler(11, { temperature: 0 }, { suppressed: [1, 7] }).sample(LOGITS)).toBe(3);
+    const sampler = new Sampler(11, OFF, { suppressed: [1, 7] });
     for (let i = 0; i < 500; i++) expect([1, 7]).not.toContain(sampler.sample(LOGITS));
   });
 });
@@ -136,6 +161,165 @@ describe("repeat penalty", () => {
       sampler.accept(0);
       expect(sampler.sample(Float32Array.of(3, 2))).toBe(0);
     }
+  });
+});
+
+describe("penalties by count", () => {
+  const greedy = (options: SamplingOptions, seen: readonly number[], logits: readonly number[]): number => {
+    const sampler = new Sampler(logits.length, { temperature: 0, ...options });
+    for (const id of seen) sampler.accept(id);
+    return sampler.sample(Float32Array.from(logits));
+  };
+
+  test("frequency counts each time, presence once", () => {
+    expect(greedy({ frequencyPenalty: 0.5 }, [0, 0], [3, 2.1])).toBe(1);
+    expect(greedy({ frequencyPenalty: 0.5 }, [0], [3, 2.1])).toBe(0);
+    expect(greedy({ presencePenalty: 0.5 }, [0, 0, 0], [3, 2.4])).toBe(0);
+    expect(greedy({ presencePenalty: 0.7 }, [0], [3, 2.4])).toBe(1);
+    expect(greedy({ frequencyPenalty: -1 }, [1], [3, 2.4])).toBe(1);
+  });
+
+  test("they come after the repeat penalty and after the bias", () => {
+    // (4 + 2) / 2 - 2 * 0.5 - 1 = 1
+    const options = { repeatPenalty: 2, frequencyPenalty: 0.5, presencePenalty: 1, logitBias: { 0: 2 } };
+    expect(greedy(options, [0, 0], [4, 0.99])).toBe(0);
+    expect(greedy(options, [0, 0], [4, 1.01])).toBe(1);
+  });
+
+  test("only the last n count", () => {
+    expect(greedy({ presencePenalty: 9, repeatLastN: 1 }, [0, 1], [3, 2])).toBe(0);
+    expect(greedy({ presencePenalty: 9, repeatLastN: 0 }, [0, 1], [3, 2])).toBe(0);
+  });
+});
+
+describe("logit bias", () => {
+  test("adds to logits; -Infinity forbids", () => {
+    const sampler = (logitBias: Record<number, number>): number =>
+      new Sampler(3, { temperature: 0, logitBias }).sample(Float32Array.of(1, 2, 3));
+    expect(sampler({ 0: 2.5 })).toBe(0);
+    expect(sampler({ 2: -Infinity })).toBe(1);
+    expect(sampler({ 1: 1 })).toBe(1);
+    const drawn = new Sampler(3, { ...OFF, logitBias: { 2: -Infinity, 1: -100 } });
+    for (let i = 0; i < 200; i++) expect(drawn.sample(Float32Array.of(1, 2, 3))).toBe(0);
+  });
+
+  test("ids of no token and values of no number are refused", () => {
+    const bad: [Record<string, unknown>, string][] = [
+      [{ 3: 1 }, "token-range"],
+      [{ "-1": 1 }, "token-range"],
+      [{ x: 1 }, "token-range"],
+      [{ 1: NaN }, "bad-param"],
+      [{ 1: Infinity }, "bad-param"],
+      [{ 1: "2" }, "bad-param"],
+    ];
+    for (const [logitBias, code] of bad)
+      expect(() => new Sampler(3, { logitBias } as SamplingOptions)).toThrow(
+        expect.objectContaining({ code }),
+      );
+  });
+});
+
+describe("dry", () => {
+  const N = 12;
+  const piece = (id: number): Uint8Array => new TextEncoder().encode(["\n", "a:b"][id] ?? "x");
+
+  /** What each token loses, found by weighing it against token 11, which no text has. */
+  function penalties(options: SamplingOptions, seen: readonly number[]): number[] {
+    const sampler = new Sampler(N, { dryMultiplier: 1, ...options, temperature: 0 }, { piece });
+    for (const id of seen) sampler.accept(id);
+    return Array.from({ length: N - 1 }, (_, id) => {
+      let [low, high] = [0, 100];
+      while (high - low > 1e-5) {
+        const middle = (low + high) / 2;
+        const logits = new Float32Array(N).fill(-1e6);
+        logits[id] = 8;
+        logits[N - 1] = 8 - middle;
+        if (sampler.sample(logits) === id) high = middle;
+        else low = middle;
+      }
+      return high < 1e-4 ? 0 : high;
+    });
+  }
+
+  /** By the definition: for each place where the end of the text stands earlier, the token after it. */
+  function definition(options: SamplingOptions, seen: readonly number[]): Map<number, number> {
+    const { dryMultiplier = 1, dryBase = 1.75, dryAllowedLength = 2, dryLastN = 4096 } = options;
+    const breakers = options.dryBreakers ?? ["\n", ":", '"', "*"];
+    const breaks = (id: number): boolean =>
+      breakers.some((b) => new TextDecoder().decode(piece(id)).includes(b));
+    const text = seen.slice(Math.max(0, seen.length - dryLastN));
+    const longest = new Map<number, number>();
+    for (let end = 1; end < text.length; end++) {
+      let n = 0;
+      while (
+        n < end &&
+        text[end - 1 - n] === text[text.length - 1 - n] &&
+        !breaks(text[text.length - 1 - n]!)
+      )
+        n++;
+      const next = text[end]!;
+      if (n >= dryAllowedLength && !breaks(next)) longest.set(next, Math.max(n, longest.get(next) ?? 0));
+    }
+    return new Map([...longest].map(([id, n]) => [id, dryMultiplier * dryBase ** (n - dryAllowedLength)]));
+  }
+
+  test("a token that continues a repetition loses by its length", () => {
+    // ... 2 3 4 5 ... 2 3 4: 5 would make three four; 3 follows a repetition too short to count.
+    const got = penalties({}, [2, 3, 4, 5, 9, 4, 3, 8, 2, 3, 4]);
+    expect(got[5]).toBeCloseTo(1.75, 4);
+    expect(got[3]).toBe(0);
+    expect(got.filter((x) => x > 0).length).toBe(1);
+    expect(
+      penalties({ dryMultiplier: 0.5, dryBase: 3, dryAllowedLength: 1 }, [7, 8, 7, 8, 7])[8],
+    ).toBeCloseTo(4.5, 3);
+  });
+
+  test("breakers end a repetition and are never penalised", () => {
+    expect(penalties({}, [2, 3, 0, 5, 2, 3, 0]).every((x) => x === 0)).toBe(true);
+    expect(penalties({}, [2, 3, 1, 4, 6, 2, 3])[1]).toBe(0);
+    expect(penalties({ dryBreakers: ["zz"] }, [2, 3, 0, 5, 2, 3, 0])[5]).toBeCloseTo(1.75, 4);
+  });
+
+  test("for any text the penalties are those of the definition", () => {
+    const options = fc.record({
+      dryAllowedLength: fc.integer({ min: 1, max: 4 }),
+      dryLastN: fc.constantFrom(0, 1, 5, 16, 4096),
+      dryBase: fc.constantFrom(1, 1.1, 2),
+    });
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 60 }), options, (seen, o) => {
+        const want = definition(o, seen);
+        const sampler = new Sampler(N, { temperature: 0, dryMultiplier: 1, ...o }, { piece });
+        for (const id of seen) sampler.accept(id);
+        // Token 11 is never seen: a logit just above or below shows each penalty from both sides.
+        for (let id = 0; id < 5; id++) {
+          const logits = new Float32Array(N).fill(-1e6);
+          logits[id] = 8;
+          const lost = 8 - (want.get(id) ?? 0);
+          logits[11] = lost + 0.01;
+          expect(sampler.sample(logits)).toBe(11);
+          logits[11] = lost - 0.01;
+          expect(sampler.sample(logits)).toBe(id);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("very long repetitions do not overflow", () => {
+    const logitBias = { 1: -Infinity, 2: -Infinity };
+    const sampler = new Sampler(3, { temperature: 0, dryMultiplier: 5, dryBase: 100, logitBias });
+    for (let i = 0; i < 5000; i++) sampler.accept(i % 2);
+    // Token 0 would go on with a repetition of thousands. It loses much, but it is not forbidden.
+    expect(sampler.sample(Float32Array.of(9, 9, 9))).toBe(0);
+  });
+
+  test("a reset forgets the text", () => {
+    const sampler = new Sampler(3, { temperature: 0, dryMultiplier: 5 });
+    for (let i = 0; i < 10; i++) sampler.accept(i % 2);
+    expect(sampler.sample(Float32Array.of(9, 8, 0))).toBe(1);
+    sampler.reset();
+    expect(sampler.sample(Float32Array.of(9, 8, 0))).toBe(0);
   });
 });
 
@@ -210,6 +394,14 @@ describe("bad input", () => {
       { topP: 1.1 },
       { topP: -0.1 },
       { minP: 2 },
+      { typicalP: 1.5 },
+      { frequencyPenalty: NaN },
+      { presencePenalty: Infinity },
+      { dryMultiplier: -1 },
+      { dryBase: 0.5 },
+      { dryAllowedLength: 0 },
+      { dryLastN: -1 },
+      { dryBreakers: [""] },
       { repeatPenalty: 0 },
       { repeatLastN: -1 },
       { repeatLastN: 2 ** 31 },

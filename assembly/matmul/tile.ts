@@ -64,6 +64,42 @@ function joined(lo: v128, hi: v128): v128 {
   return i32x4.sub(lo, i32x4.shl(hi, 7));
 }
 
+// The tile += a block: integer sums of four lanes, scales at pe, minima at pm, scales d and sums s of the lanes.
+@inline
+function addBlock(
+  kind: i32,
+  py: usize,
+  a0: v128,
+  a1: v128,
+  b0: v128,
+  b1: v128,
+  c0: v128,
+  c1: v128,
+  d0: v128,
+  d1: v128,
+  pe: usize,
+  pm: usize,
+  d: v128,
+  s: v128,
+): void {
+  const w0 = v128.load(pe);
+  const w1 = v128.load(pe, 16);
+  if (kind == SPLIT) {
+    addScaled(py, joined(a0, b0), joined(a1, b1), w0, w1, lane0(d));
+    addScaled(py + 64, joined(c0, d0), joined(c1, d1), w0, w1, lane2(d));
+  } else if (kind == MINS) {
+    addWithMins(py, a0, a1, w0, w1, lane0(d), pm, lane0(s));
+    addWithMins(py + 32, b0, b1, w0, w1, lane1(d), pm, lane1(s));
+    addWithMins(py + 64, c0, c1, w0, w1, lane2(d), pm, lane2(s));
+    addWithMins(py + 96, d0, d1, w0, w1, lane3(d), pm, lane3(s));
+  } else {
+    addScaled(py, a0, a1, w0, w1, lane0(d));
+    addScaled(py + 32, b0, b1, w0, w1, lane1(d));
+    addScaled(py + 64, c0, c1, w0, w1, lane2(d));
+    addScaled(py + 96, d0, d1, w0, w1, lane3(d));
+  }
+}
+
 
 @inline
 function tileOf(kind: i32, pw: usize, px: usize, nb: i32, py: usize): void {
@@ -104,24 +140,7 @@ function tileOf(kind: i32, pw: usize, px: usize, nb: i32, py: usize): void {
       pw += 32;
       px += 16;
     } while (pw < last);
-    const w0 = v128.load(pe);
-    const w1 = v128.load(pe, 16);
-    const d = v128.load(pd);
-    if (kind == SPLIT) {
-      addScaled(py, joined(a0, b0), joined(a1, b1), w0, w1, lane0(d));
-      addScaled(py + 64, joined(c0, d0), joined(c1, d1), w0, w1, lane2(d));
-    } else if (kind == MINS) {
-      const pm = pe + minima;
-      addWithMins(py, a0, a1, w0, w1, lane0(d), pm, lane0(s));
-      addWithMins(py + 32, b0, b1, w0, w1, lane1(d), pm, lane1(s));
-      addWithMins(py + 64, c0, c1, w0, w1, lane2(d), pm, lane2(s));
-      addWithMins(py + 96, d0, d1, w0, w1, lane3(d), pm, lane3(s));
-    } else {
-      addScaled(py, a0, a1, w0, w1, lane0(d));
-      addScaled(py + 32, b0, b1, w0, w1, lane1(d));
-      addScaled(py + 64, c0, c1, w0, w1, lane2(d));
-      addScaled(py + 96, d0, d1, w0, w1, lane3(d));
-    }
+    addBlock(kind, py, a0, a1, b0, b1, c0, c1, d0, d1, pe, pe + minima, v128.load(pd), s);
   }
 }
 

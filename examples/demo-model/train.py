@@ -268,6 +268,7 @@ def export(path, model, c, vocab):
     w.string('general.description', 'Small stories for children. Trained on text from its own story grammar.')
     w.u32('general.file_type', 7)
     w.u32('general.quantization_version', 2)
+    w.f32('general.sampling.temp', 0.4)  # the model is small: at 0.8 it mixes its characters up
     w.u32('llama.context_length', c.ctx)
     w.u32('llama.embedding_length', c.embd)
     w.u32('llama.block_count', c.layers)

@@ -24,6 +24,7 @@ import {
   ssmConvCases,
   triCases,
 } from "./matrix.ts";
+import { addIdCases, mulMatIdCases } from "./mul_mat_id.ts";
 import { normCases } from "./norm.ts";
 import { pool1dCases, pool2dCases } from "./pool.ts";
 import { cumsumCases, meanCases, sumCases, sumRowsCases } from "./reduce.ts";
@@ -53,6 +54,7 @@ export const CASES: { readonly [K in Exclude<Op, Elsewhere>]: readonly Case[] } 
   [Op.CONT]: contCases,
   [Op.CPY]: cpyCases,
   [Op.ADD]: binaryCases(Op.ADD),
+  [Op.ADD_ID]: addIdCases,
   [Op.SUB]: binaryCases(Op.SUB),
   [Op.MUL]: binaryCases(Op.MUL),
   [Op.DIV]: binaryCases(Op.DIV),
@@ -79,6 +81,7 @@ export const CASES: { readonly [K in Exclude<Op, Elsewhere>]: readonly Case[] } 
   [Op.NORM]: normCases(Op.NORM),
   [Op.RMS_NORM]: normCases(Op.RMS_NORM),
   [Op.L2_NORM]: normCases(Op.L2_NORM),
+  [Op.MUL_MAT_ID]: mulMatIdCases,
   [Op.GET_ROWS]: getRowsCases,
   [Op.SET_ROWS]: setRowsCases,
   [Op.DIAG_MASK_INF]: diagMaskInfCases,

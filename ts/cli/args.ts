@@ -88,7 +88,7 @@ export function parse(
 function helpText(usage: string, options: Readonly<Record<string, Option>>): string {
   const lines = Object.entries(options).map(([name, o]) => {
     const short = o.short === undefined ? "    " : `-${o.short}, `;
-    return `  ${short}--${name.padEnd(16)} ${o.help}`;
+    return `  ${short}--${name.padEnd(20)} ${o.help}`;
   });
   return [usage, "", ...lines].join("\n");
 }

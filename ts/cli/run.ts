@@ -3,18 +3,18 @@
 import { type Generation, type GenerateOptions, type Model } from "../llm/index.ts";
 import { type Args, type Option, parse } from "./args.ts";
 import { interruptSignal, MODEL_OPTIONS, openModel, progressLine } from "./model_options.ts";
+import { SAMPLING, samplingOptions } from "./sampling_options.ts";
 
 const OPTIONS: Record<string, Option> = {
   prompt: { type: "string", short: "p", help: 'prompt; default "Once upon a time"' },
   "n-tokens": { type: "string", short: "n", help: "tokens at most; default: to the end of the context" },
-  temp: { type: "string", help: "temperature; 0 = always the most likely token; default 0.8" },
-  "top-k": { type: "string", help: "keep the k most likely; 0 = all; default 40" },
-  "top-p": { type: "string", help: "keep the most likely up to this probability; default 0.95" },
-  "min-p": { type: "string", help: "keep those this fraction as likely as the best; default 0.05" },
-  "repeat-penalty": { type: "string", help: "divide logits of recent tokens by this; default 1" },
-  "repeat-last-n": { type: "string", help: "how many tokens are recent; default 64" },
-  seed: { type: "string", short: "s", help: "seed of the random choice" },
   stop: { type: "string", help: "text that ends the generation" },
+  logprobs: { type: "string", help: "with --json: log-probabilities, and of this many alternatives" },
+  "shift-keep": {
+    type: "string",
+    help: "when the context is full, keep this many tokens and forget older ones",
+  },
+  ...SAMPLING,
   ...MODEL_OPTIONS,
 };
 
@@ -35,26 +35,22 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
 }
 
 function generateOptions(args: Args, signal: AbortSignal): GenerateOptions {
-  const all: GenerateOptions = {
+  const keep = args.number("shift-keep");
+  return {
     maxTokens: args.number("n-tokens"),
     stop: args.text("stop") === undefined ? undefined : [args.text("stop")!],
+    logprobs: args.number("logprobs"),
+    contextShift: keep === undefined ? undefined : { keep },
     signal,
     onProgress: progressLine(),
+    ...samplingOptions(args),
   };
-  const sampling = {
-    temperature: args.number("temp"),
-    topK: args.number("top-k"),
-    topP: args.number("top-p"),
-    minP: args.number("min-p"),
-    repeatPenalty: args.number("repeat-penalty"),
-    repeatLastN: args.number("repeat-last-n"),
-    seed: args.number("seed"),
-  };
-  return { ...all, ...Object.fromEntries(Object.entries(sampling).filter(([, v]) => v !== undefined)) };
 }
 
-function printJson(model: Model, { tokens, text, promptTokens, stopReason, timings }: Generation): void {
-  console.log(JSON.stringify({ tokens, text, promptTokens, stopReason, timings, memory: model.memory() }));
+function printJson(model: Model, generation: Generation): void {
+  const { tokens, text, promptTokens, stopReason, timings, logprobs } = generation;
+  const result = { tokens, text, promptTokens, stopReason, timings, logprobs, memory: model.memory() };
+  console.log(JSON.stringify(result));
 }
 
 async function tell(model: Model, prompt: string, options: GenerateOptions): Promise<void> {

@@ -129,6 +129,11 @@ export class GraphBuilder {
     return this.node(Op.ADD, ops.addDef, [a, b], {});
   }
 
+  /** To each row a [.., i, t] the row of b with id ids[i, t]. */
+  addId(a: Tensor, b: Tensor, ids: Tensor): Tensor {
+    return this.node(Op.ADD_ID, ops.addIdDef, [a, b, ids]);
+  }
+
   sub(a: Tensor, b: Tensor): Tensor {
     return this.node(Op.SUB, ops.subDef, [a, b], {});
   }
@@ -366,6 +371,11 @@ export class GraphBuilder {
   /** Sum over k of a [k, m] and b [k, n]: [m, n]. Weights come first. */
   mulMat(a: Tensor, b: Tensor): Tensor {
     return this.node(Op.MUL_MAT, ops.mulMatDef, [a, b]);
+  }
+
+  /** Column i of token t of b times the matrix of a that ids[i, t] names. */
+  mulMatId(a: Tensor, b: Tensor, ids: Tensor): Tensor {
+    return this.node(Op.MUL_MAT_ID, ops.mulMatIdDef, [a, b, ids]);
   }
 
   rope(a: Tensor, positions: Tensor, factors: Tensor | undefined, params: ops.RopeParams): Tensor {

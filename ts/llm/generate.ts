@@ -4,7 +4,8 @@ import { checkOptions, GraphError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { StreamDecoder } from "./decoder.ts";
 import { logprobsOf, MAX_TOP, type TokenLogprobs } from "./logprobs.ts";
-import { Sampler, type SamplingOptions } from "./sampler.ts";
+import { Sampler } from "./sampler.ts";
+import { SAMPLING_OPTIONS, type SamplingOptions } from "./sampling.ts";
 import { type ContextShift, shift } from "./shift.ts";
 import { StopFilter } from "./stop.ts";
 import type { Tokenizer } from "./tokenizer.ts";
@@ -34,6 +35,8 @@ export interface GenerateOptions extends SamplingOptions {
   readonly onProgress?: ProgressListener | undefined;
   /** sees the logits, F32 [nVocab], before each choice, and may change them in place; the array is used again */
   readonly onLogits?: ((logits: Float32Array) => void) | undefined;
+  /** hears of each token as it is chosen, with its log-probabilities when these are asked for */
+  readonly onToken?: ((id: number, logprobs?: TokenLogprobs) => void) | undefined;
   /** go on past end tokens: for benchmarks */
   readonly ignoreEos?: boolean | undefined;
   /** texts of control tokens in the prompt become those tokens; default true */
@@ -77,18 +80,13 @@ export const GENERATE_OPTIONS: readonly string[] = [
   "signal",
   "onProgress",
   "onLogits",
+  "onToken",
   "ignoreEos",
   "parseSpecial",
   "cachePrompt",
   "contextShift",
   "logprobs",
-  "temperature",
-  "topK",
-  "topP",
-  "minP",
-  "repeatPenalty",
-  "repeatLastN",
-  "seed",
+  ...SAMPLING_OPTIONS,
 ];
 
 /** A generation under way. */
@@ -119,7 +117,10 @@ export class Run {
     this.#context = context;
     this.#tokenizer = tokenizer;
     this.#options = options;
-    this.#sampler = new Sampler(tokenizer.nVocab, samplingOf(options), tokenizer.suppressed);
+    this.#sampler = new Sampler(tokenizer.nVocab, samplingOf(options), {
+      suppressed: tokenizer.suppressed,
+      piece: (id) => tokenizer.piece(id),
+    });
     this.#stop = new StopFilter(stop);
     this.#promptTokens = typeof prompt === "string" ? tokenizer.encode(prompt, { parseSpecial }) : prompt;
     this.#decoder = new StreamDecoder(tokenizer, {
@@ -132,11 +133,6 @@ export class Run {
         { expected: context.nCtx, actual: this.#promptTokens.length },
       );
     }
-  }
-
-  /** Log-probabilities so far; empty when they were not asked for. */
-  get logprobs(): readonly TokenLogprobs[] {
-    return this.#logprobs;
   }
 
   /** Yields text as it becomes certain. Ends by the rules of {@link StopReason}. */
@@ -206,8 +202,10 @@ export class Run {
     if (this.#tokenizer.isEog(id) && this.#options.ignoreEos !== true) return "eos";
     this.#sampler.accept(id);
     this.#tokens.push(id);
-    const { logprobs } = this.#options;
-    if (logprobs !== undefined) this.#logprobs.push(logprobsOf(logits, this.#tokenizer.nVocab, id, logprobs));
+    const { logprobs: n, onToken } = this.#options;
+    const logprobs = n === undefined ? undefined : logprobsOf(logits, this.#tokenizer.nVocab, id, n);
+    if (logprobs !== undefined) this.#logprobs.push(logprobs);
+    onToken?.(id, logprobs);
     return id;
   }
 
@@ -218,7 +216,9 @@ export class Run {
     if (this.#context.position < this.#context.nCtx) return undefined;
     if (contextShift === undefined) return "context-full";
     const start = this.#promptTokens[0] === this.#tokenizer.ids.bos ? 1 : 0;
+    const begun = performance.now();
     const room = await shift(this.#context, Math.max(start, contextShift.keep), signal);
+    this.#generateMs += performance.now() - begun;
     return room ? undefined : "context-full";
   }
 
@@ -265,8 +265,6 @@ function checkLimits({ maxTokens, logprobs, contextShift }: GenerateOptions): vo
   }
 }
 
-function samplingOf(o: GenerateOptions): SamplingOptions {
-  const { temperature, topK, topP, minP, repeatPenalty, repeatLastN, seed } = o;
-  const all = { temperature, topK, topP, minP, repeatPenalty, repeatLastN, seed };
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+function samplingOf(options: GenerateOptions): SamplingOptions {
+  return Object.fromEntries(Object.entries(options).filter(([key]) => SAMPLING_OPTIONS.includes(key)));
 }

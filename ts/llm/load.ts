@@ -10,12 +10,20 @@ import { Type } from "../types.ts";
 import { Context } from "./context.ts";
 import type { ProgressListener } from "./generate.ts";
 import { Model } from "./model.ts";
-import { type ContextOptions, type ModelPlan, planModel, readModelHeader } from "./plan_model.ts";
+import {
+  type ContextOptions,
+  type ModelHeader,
+  type ModelPlan,
+  planModel,
+  readModelHeader,
+} from "./plan_model.ts";
 
 /** Options of {@link loadModel}: its own, the context's, and those of the engine it makes. */
 export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" | "nBatch" | "kvType"> {
   /** an engine to load into; default: one of the model's own, disposed with it */
   readonly engine?: Engine | undefined;
+  /** chat template in place of the file's: a Jinja text, the name of one in the file, or "chatml" */
+  readonly chatTemplate?: string | undefined;
   /** ends the load; what it took is given back */
   readonly signal?: AbortSignal | undefined;
   /** hears of the bytes loaded */
@@ -24,6 +32,7 @@ export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" 
 
 const OPTIONS = [
   "engine",
+  "chatTemplate",
   "signal",
   "onProgress",
   "nCtx",
@@ -51,7 +60,7 @@ export async function loadModel(input: SourceInput, options: LoadOptions = {}): 
   const { file, source } = await openGguf(input, { signal });
   let engine: Engine | undefined;
   try {
-    const header = readModelHeader(file);
+    const header = withTemplate(readModelHeader(file), options.chatTemplate);
     engine = options.engine ?? (await createEngine(engineOptions(options)));
     const plan = planModel(engine, header, options);
     return await load(engine, plan, source, options);
@@ -61,6 +70,10 @@ export async function loadModel(input: SourceInput, options: LoadOptions = {}): 
   } finally {
     await source.close();
   }
+}
+
+function withTemplate(header: ModelHeader, chatTemplate: string | undefined): ModelHeader {
+  return chatTemplate === undefined ? header : { ...header, templates: header.templates.with(chatTemplate) };
 }
 
 async function load(

@@ -2,13 +2,17 @@
 
 import { checkOptions, GraphError } from "../errors.ts";
 import { decodeCache, encodeCache } from "./cache_file.ts";
+import { Chat } from "./chat/completions.ts";
+import type { Prompter } from "./chat/prompt.ts";
 import type { Context } from "./context.ts";
 import { GENERATE_OPTIONS, type GenerateOptions, type Generation, Run } from "./generate.ts";
 import type { ModelHeader } from "./plan_model.ts";
+import type { SamplingOptions } from "./sampling.ts";
 
 /** The model behind a context. */
 export interface ContextHost {
   readonly header: ModelHeader;
+  readonly prompter: Prompter;
   /** @throws {GraphError} disposed */
   alive(): void;
   /** the context has given its memory back */
@@ -17,6 +21,8 @@ export interface ContextHost {
 
 /** A sequence of tokens with its keys and values. Made by `model.createContext()`; every model has one of its own too. */
 export class ModelContext {
+  /** conversations by the model's chat template */
+  readonly chat: Chat;
   readonly #host: ContextHost;
   readonly #context: Context;
   #busy = false;
@@ -25,6 +31,13 @@ export class ModelContext {
   constructor(host: ContextHost, context: Context) {
     this.#host = host;
     this.#context = context;
+    this.chat = new Chat({
+      tokenizer: host.header.tokenizer,
+      prompter: host.prompter,
+      name: host.header.name,
+      nCtx: context.nCtx,
+      generate: (prompt, options) => this.generate(prompt, options),
+    });
   }
 
   /** Positions the context holds. */
@@ -55,7 +68,8 @@ export class ModelContext {
     this.#take("generate");
     try {
       if (typeof prompt !== "string") checkIds(prompt, this.#host.header.params.nVocab);
-      const run = new Run(this.#context, this.#host.header.tokenizer, prompt, options).text();
+      const { tokenizer, sampling } = this.#host.header;
+      const run = new Run(this.#context, tokenizer, prompt, withDefaults(options, sampling)).text();
       for (;;) {
         const step = await run.next();
         this.#alive();
@@ -165,4 +179,10 @@ export function checkIds(ids: readonly number[], nVocab: number): void {
       actual: id,
     });
   }
+}
+
+// What the caller leaves open is as the file recommends.
+function withDefaults(options: GenerateOptions, recommended: Partial<SamplingOptions>): GenerateOptions {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return { ...recommended, ...(Object.fromEntries(given) as GenerateOptions) };
 }

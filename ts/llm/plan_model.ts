@@ -14,6 +14,8 @@ import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from 
 import { fingerprint } from "./fingerprint.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
+import { recommendedSampling } from "./recommended.ts";
+import type { SamplingOptions } from "./sampling.ts";
 import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
 import { loadedType } from "./weights.ts";
 
@@ -23,10 +25,14 @@ const DEFAULT_BATCH = 64;
 
 /** A model as its header describes it. */
 export interface ModelHeader {
+  /** general.name, or the architecture where there is none */
+  readonly name: string;
   readonly build: BuildGraph;
   readonly params: Params;
   readonly tokenizer: Tokenizer;
   readonly templates: ChatTemplates;
+  /** sampler settings that the file recommends */
+  readonly sampling: Partial<SamplingOptions>;
   /** hash of metadata and tensor table */
   readonly fingerprint: Uint8Array;
   /** tensors of the file that the model uses, by name */
@@ -44,13 +50,24 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   const tokenizer = loadTokenizer(meta);
   const templates = ChatTemplates.read(meta);
   return {
+    name: nameIn(meta) ?? params.arch,
     build: graphOf(params.arch),
     params,
     tokenizer,
     templates,
+    sampling: recommendedSampling(file.metadata),
     fingerprint: fingerprint(file),
     tensors: loadTensors(params, file.tensors),
   };
+}
+
+// A name is no reason to refuse a file.
+function nameIn(meta: Metadata): string | undefined {
+  try {
+    return meta.str("general.name", "") || undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Leafs for the weights, without memory yet. */

@@ -1,71 +1,19 @@
-// Choosing the next token from the logits. Order as in llama.cpp: penalties, top-k, top-p, min-p, temperature, draw.
+// Choosing the next token from the logits, in llama.cpp's order: bias, penalties, DRY, top-k, typical-p, top-p, min-p,
+// temperature, draw.
 
-import { FormatError, GraphError, checkOptions } from "../errors.ts";
+import { FormatError, GraphError } from "../errors.ts";
+import type { Piece } from "./dry.ts";
+import { Penalties } from "./penalties.ts";
 import { Random, expNegative, logProbability } from "./random.ts";
+import { type SamplingOptions, type Settings, samplingSettings } from "./sampling.ts";
+import { TypicalHeap } from "./typical.ts";
 
-/** How the next token is chosen. */
-export interface SamplingOptions {
-  /** 0 = the most likely token, always; above 1 flattens. Default 0.8 */
-  readonly temperature?: number;
-  /** keep the k most likely; 0 or more than there are tokens = all. Default 40 */
-  readonly topK?: number;
-  /** keep the most likely ones that together reach this probability; 1 = all. Default 0.95 */
-  readonly topP?: number;
-  /** keep those at least this fraction as likely as the best; 0 = all. Default 0.05 */
-  readonly minP?: number;
-  /** logits of recent tokens are divided by this when positive, multiplied when negative; 1 = off. Default 1 */
-  readonly repeatPenalty?: number;
-  /** how many tokens are recent, prompt included; 0 = none. Default 64 */
-  readonly repeatLastN?: number;
-  /** integer 0..2^53-1: equal seeds give equal tokens on every engine. Default: a random one */
-  readonly seed?: number;
-}
-
-type Settings = Required<Omit<SamplingOptions, "seed">>;
-
-/** What holds for options not given. */
-export const SAMPLING_DEFAULTS: Settings = Object.freeze({
-  temperature: 0.8,
-  topK: 40,
-  topP: 0.95,
-  minP: 0.05,
-  repeatPenalty: 1,
-  repeatLastN: 64,
-});
-
-const MAX_LAST_N = 2 ** 20;
-
-/**
- * Checks options and fills in the defaults.
- *
- * @throws {TypeError} for a misspelt option
- * @throws {GraphError} bad-param for a value out of range
- */
-export function samplingSettings(options: SamplingOptions): Settings {
-  const s = { ...SAMPLING_DEFAULTS };
-  checkOptions("sampling", options, [...Object.keys(s), "seed"]);
-  for (const key of Object.keys(s) as (keyof Settings)[]) s[key] = options[key] ?? s[key];
-  check(
-    "temperature",
-    s.temperature,
-    s.temperature >= 0 && s.temperature < Infinity,
-    "a number of at least 0",
-  );
-  check("topK", s.topK, Number.isInteger(s.topK) && s.topK >= 0, "an integer of at least 0");
-  check("topP", s.topP, s.topP >= 0 && s.topP <= 1, "0..1");
-  check("minP", s.minP, s.minP >= 0 && s.minP <= 1, "0..1");
-  check("repeatPenalty", s.repeatPenalty, s.repeatPenalty > 0 && s.repeatPenalty < Infinity, "above 0");
-  const lastN = Number.isInteger(s.repeatLastN) && s.repeatLastN >= 0 && s.repeatLastN <= MAX_LAST_N;
-  check("repeatLastN", s.repeatLastN, lastN, `an integer 0..${MAX_LAST_N}`);
-  return s;
-}
-
-function check(name: string, value: unknown, good: boolean, rule: string): void {
-  if (good && typeof value === "number") return;
-  throw new GraphError("bad-param", `${name}: ${String(value)}, expected ${rule}`, {
-    expected: rule,
-    actual: value,
-  });
+/** What a sampler may know of the vocabulary. */
+export interface SamplerVocab {
+  /** ids that are never chosen */
+  readonly suppressed?: readonly number[];
+  /** bytes that a token prints: to find the breakers of repetitions */
+  readonly piece?: Piece;
 }
 
 /**
@@ -80,14 +28,11 @@ export class Sampler {
   readonly nVocab: number;
   readonly settings: Settings;
   readonly random: Random;
-  readonly #recent: Int32Array;
-  #nRecent = 0;
-  /** how often a token is in `recent` */
-  readonly #count: Uint32Array;
-  readonly #suppressed: Uint8Array;
+  readonly #penalties: Penalties;
   readonly #logit: Float64Array;
   readonly #id: Int32Array;
   #n = 0;
+  readonly #typical: TypicalHeap | undefined;
   /** min-p as a distance from the best logit */
   readonly #reach: number;
   #max = 0;
@@ -95,39 +40,30 @@ export class Sampler {
 
   /**
    * @param nVocab ids are 0..nVocab-1; logits beyond are never chosen
-   * @param suppressed ids that are never chosen
-   * @throws {GraphError} bad-param; TypeError for a misspelt option
+   * @throws {GraphError} bad-param, token-range; TypeError for a misspelt option
    */
-  constructor(nVocab: number, options: SamplingOptions = {}, suppressed: readonly number[] = []) {
+  constructor(nVocab: number, options: SamplingOptions = {}, vocab: SamplerVocab = {}) {
     this.nVocab = nVocab;
-    this.settings = Object.freeze(samplingSettings(options));
+    this.settings = samplingSettings(options, nVocab);
     this.random = new Random(options.seed);
-    const { topK, temperature, minP, repeatLastN, repeatPenalty } = this.settings;
-    this.#recent = new Int32Array(repeatPenalty === 1 ? 0 : repeatLastN);
-    this.#count = new Uint32Array(this.#recent.length > 0 ? nVocab : 0);
-    this.#suppressed = new Uint8Array(suppressed.length > 0 ? nVocab : 0);
-    for (const id of suppressed) this.#suppressed[id] = 1;
-    const capacity = temperature === 0 ? 0 : topK === 0 ? nVocab : Math.min(topK, nVocab);
+    const { topK, temperature, typicalP, minP } = this.settings;
+    this.#penalties = new Penalties(nVocab, this.settings, vocab.suppressed ?? [], vocab.piece);
+    const greedy = temperature === 0 && typicalP === 1;
+    const capacity = greedy ? 0 : topK === 0 ? nVocab : Math.min(topK, nVocab);
     this.#logit = new Float64Array(capacity);
     this.#id = new Int32Array(capacity);
+    this.#typical = typicalP < 1 ? new TypicalHeap(this.#logit, this.#id) : undefined;
     this.#reach = minP > 0 ? logProbability(minP) : -Infinity;
   }
 
-  /** Notes a token, of the prompt or chosen, for the repeat penalty. */
+  /** Notes a token, of the prompt or chosen, for the penalties. */
   accept(id: number): void {
-    const size = this.#recent.length;
-    if (size === 0 || !(id >= 0 && id < this.nVocab)) return;
-    const slot = this.#nRecent % size;
-    if (this.#nRecent >= size) this.#count[this.#recent[slot]!]!--;
-    this.#recent[slot] = id;
-    this.#count[id]!++;
-    this.#nRecent++;
+    if (id >= 0 && id < this.nVocab) this.#penalties.accept(id);
   }
 
   /** Forgets the recent tokens and starts the random numbers again. */
   reset(): void {
-    this.#nRecent = 0;
-    this.#count.fill(0);
+    this.#penalties.reset();
     this.random.restart();
   }
 
@@ -138,14 +74,20 @@ export class Sampler {
    * @throws {FormatError} non-finite
    */
   sample(logits: Float32Array): number {
+    this.#penalties.prepare();
     this.#findBest(logits);
     const { temperature, topK, topP } = this.settings;
-    if (temperature === 0) return this.#argmax;
+    if (this.#logit.length === 0) return this.#argmax;
     let sum = 0;
     if (topK > 0 && topK < this.nVocab) this.#collectTop(logits);
     else sum = this.#collectAll(logits);
+    if (this.#typical !== undefined) {
+      this.#keepTypical(this.#typical);
+      sum = 0;
+    }
+    if (temperature === 0) return this.#argmax;
     if (topP >= 1) return this.#draw(0, this.#n);
-    if (sum === 0) for (let i = 0; i < this.#n; i++) sum += expNegative(this.#logit[i]! - this.#max);
+    if (sum === 0) sum = this.#weights();
     return this.#draw(this.#reachTopP(sum * topP), this.#n);
   }
 
@@ -156,7 +98,7 @@ export class Sampler {
     for (let i = 0; i < this.nVocab; i++) {
       const raw = logits[i]!;
       if (raw - raw !== 0) throw nonFinite(raw, i); // NaN or infinite (or missing)
-      const x = this.#adjusted(raw, i);
+      const x = this.#penalties.adjusted(raw, i);
       if (x <= this.#max) continue;
       this.#max = x;
       this.#argmax = i;
@@ -164,22 +106,15 @@ export class Sampler {
     if (this.#argmax < 0) throw new GraphError("bad-param", "sampling: all tokens are suppressed");
   }
 
-  /** A logit after penalties; -Infinity for suppressed tokens. */
-  #adjusted(raw: number, id: number): number {
-    if (this.#suppressed.length > 0 && this.#suppressed[id] === 1) return -Infinity;
-    if (this.#count.length === 0 || this.#count[id] === 0) return raw;
-    return raw > 0 ? raw / this.settings.repeatPenalty : raw * this.settings.repeatPenalty;
-  }
-
   /** All that min-p leaves, in the order of ids. Returns the sum of all weights, which top-p refers to. */
   #collectAll(logits: Float32Array): number {
-    const lowest = this.#max + this.#reach;
+    const lowest = this.#typical === undefined ? this.#max + this.#reach : -Infinity;
     const needSum = this.settings.topP < 1;
     const negligible = this.#max - 50; // a million of them are 2e-16
     let sum = 0;
     this.#n = 0;
     for (let i = 0; i < this.nVocab; i++) {
-      const x = this.#adjusted(logits[i]!, i);
+      const x = this.#penalties.adjusted(logits[i]!, i);
       if (needSum && x > negligible) sum += expNegative(x - this.#max);
       if (x >= lowest && x > -Infinity) this.#put(this.#n++, x, i);
     }
@@ -191,12 +126,12 @@ export class Sampler {
     const k = this.#logit.length;
     this.#n = 0;
     for (let i = 0; i < this.nVocab; i++) {
-      const x = this.#adjusted(logits[i]!, i);
+      const x = this.#penalties.adjusted(logits[i]!, i);
       if (x === -Infinity) continue;
       if (this.#n < k) this.#rise(this.#n++, x, i);
       else if (x > this.#logit[0]!) this.#sink(0, this.#n, x, i, -1);
     }
-    if (this.settings.topP >= 1) this.#keepReach();
+    if (this.settings.topP >= 1 && this.#typical === undefined) this.#keepReach();
   }
 
   #keepReach(): void {
@@ -206,6 +141,25 @@ export class Sampler {
       if (this.#logit[i]! >= lowest) this.#put(kept++, this.#logit[i]!, this.#id[i]!);
     }
     this.#n = kept;
+  }
+
+  /** Typical candidates; the best of them need not be the best of all. */
+  #keepTypical(heap: TypicalHeap): void {
+    this.#n = heap.keep(this.#n, this.#max, this.#weights(), this.settings.typicalP);
+    let best = 0;
+    for (let i = 1; i < this.#n; i++) {
+      if (order(this.#logit[i]!, this.#id[i]!, this.#logit[best]!, this.#id[best]!) > 0) best = i;
+    }
+    this.#max = this.#logit[best]!;
+    this.#argmax = this.#id[best]!;
+    if (this.settings.topP >= 1) this.#keepReach();
+  }
+
+  /** Sum of the candidates' weights. */
+  #weights(): number {
+    let sum = 0;
+    for (let i = 0; i < this.#n; i++) sum += expNegative(this.#logit[i]! - this.#max);
+    return sum;
   }
 
   /**

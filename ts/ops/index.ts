@@ -6,6 +6,7 @@ import { accDef } from "./acc.ts";
 import { addDef } from "./add.ts";
 import { add1Def } from "./add1.ts";
 import { arangeDef } from "./arange.ts";
+import { addIdDef } from "./add_id.ts";
 import { argmaxDef } from "./argmax.ts";
 import { argsortDef } from "./argsort.ts";
 import { clampDef } from "./clamp.ts";
@@ -35,6 +36,7 @@ import { logDef } from "./log.ts";
 import { meanDef } from "./mean.ts";
 import { mulDef } from "./mul.ts";
 import { mulMatDef } from "./mul_mat.ts";
+import { mulMatIdDef } from "./mul_mat_id.ts";
 import { normDef } from "./norm.ts";
 import { padDef } from "./pad.ts";
 import { padReflect1dDef } from "./pad_reflect_1d.ts";
@@ -76,6 +78,7 @@ export const OPS: { readonly [K in Exclude<Op, Op.NONE | Op.COUNT>]: OpDef<never
   [Op.CONT]: contDef,
   [Op.CPY]: cpyDef,
   [Op.ADD]: addDef,
+  [Op.ADD_ID]: addIdDef,
   [Op.SUB]: subDef,
   [Op.MUL]: mulDef,
   [Op.DIV]: divDef,
@@ -103,6 +106,7 @@ export const OPS: { readonly [K in Exclude<Op, Op.NONE | Op.COUNT>]: OpDef<never
   [Op.RMS_NORM]: rmsNormDef,
   [Op.L2_NORM]: l2NormDef,
   [Op.MUL_MAT]: mulMatDef,
+  [Op.MUL_MAT_ID]: mulMatIdDef,
   [Op.FLASH_ATTN_EXT]: flashAttnExtDef,
   [Op.GET_ROWS]: getRowsDef,
   [Op.SET_ROWS]: setRowsDef,

@@ -76,7 +76,8 @@ export const mulMatDef: OpDef = {
   },
 };
 
-function partners(a: Type): readonly Type[] {
+/** Types that activations can have for weights of a type. */
+export function partners(a: Type): readonly Type[] {
   if (isQuantized(a)) return [Type.F32, dotType(a)];
   return a === Type.F32 ? [Type.F32] : [Type.F32, a];
 }

@@ -1,7 +1,7 @@
 // What ACC and SET share: a window of a copy of `a`, given by strides and an offset in bytes.
 
 import { contiguous, isContiguous, nbytes } from "../shape.ts";
-import { Type } from "../types.ts";
+import type { Type } from "../types.ts";
 import { need, needInteger, needParam, needShape, needType, type OpDef, type Result } from "./op.ts";
 
 /** Parameters of ACC and SET. */

@@ -9,7 +9,13 @@ import { dotType } from "../ops/mul_mat.ts";
 import { isQuantized } from "../types.ts";
 
 /** Operators of weights and activations that want the latter in the type of {@link dotPartner}. */
-const PRODUCTS: readonly Op[] = [Op.MUL_MAT, Op.CONV_2D, Op.CONV_TRANSPOSE_1D, Op.CONV_TRANSPOSE_2D];
+const PRODUCTS: readonly Op[] = [
+  Op.MUL_MAT,
+  Op.MUL_MAT_ID,
+  Op.CONV_2D,
+  Op.CONV_TRANSPOSE_1D,
+  Op.CONV_TRANSPOSE_2D,
+];
 
 /**
  * Activation type that the dot product of a weight type wants; undefined when it takes F32. F16 as in ggml, so that

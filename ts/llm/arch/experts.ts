@@ -1,18 +1,85 @@
-// A mixture of experts: a router chooses a few feed-forward blocks for each token.
+// A mixture of experts: a router scores them for each token, the best few compute, their results are weighed and added.
 
+import { Glu } from "../../../assembly/abi.ts";
 import type { Tensor } from "../../graph/tensor.ts";
-import { FormatError } from "../../errors.ts";
 import type { Scope } from "./scope.ts";
 
-/** How a router's scores become weights. */
+/** How scores become weights, and what an expert computes. */
 export interface Routing {
+  /**
+   * what the scores pass through: a softmax over all experts, a sigmoid each, or a softmax over the chosen only
+   * ("softmax_weight" in GGUF)
+   */
+  readonly gating?: "softmax" | "sigmoid" | "softmax_weight";
   /** the weights of the chosen are divided by their sum */
-  readonly norm: boolean;
+  readonly norm?: boolean;
+  /** factor of the weights */
+  readonly scale?: number;
+  /** the activation: silu when absent, or the clamped one of gpt-oss */
+  readonly act?: Glu.SWIGLU | Glu.SWIGLU_OAI;
 }
 
-export function experts(scope: Scope, x: Tensor, _routing: Routing): Tensor {
-  scope.matrix("ffn_gate_inp.weight", x.ne[0], scope.p.nExpert);
-  throw new FormatError("unsupported-arch", `${scope.p.arch}: ${scope.p.nExpert} experts are not supported`, {
-    key: `${scope.p.arch}.expert_count`,
-  });
+/** The sum of the weights is not divided by less than this, the least normal number of F16. */
+const LEAST_SUM = 2 ** -14;
+
+/** Rows x [E, T] through the experts chosen for each: [E, T]. */
+export function experts(scope: Scope, x: Tensor, routing: Routing): Tensor {
+  const { g, p } = scope;
+  const [nEmbd, nTokens] = x.ne;
+  const { live } = g;
+  // A single token has its experts where a batch has its tokens: the live count would be taken for one of them.
+  if (nTokens === 1) g.live = undefined;
+  const { ids, weights } = route(scope, x, routing); //                          [K, T], [1, K, T]
+  const each = g.reshape(x, [nEmbd, 1, nTokens]);
+  const up = product(scope, "ffn_up_exps", p.nFfExpert, each, ids); //           [F, K, T]
+  const gate = product(scope, "ffn_gate_exps", p.nFfExpert, each, ids); //       [F, K, T]
+  const h = g.glu(gate, up, { fn: routing.act ?? Glu.SWIGLU });
+  const y = g.mul(product(scope, "ffn_down_exps", nEmbd, h, ids), weights); //   [E, K, T]
+  const sum = added(scope, y);
+  g.live = live;
+  return sum;
+}
+
+// Ids of the chosen experts [K, T], the best first, and their weights [1, K, T].
+function route(scope: Scope, x: Tensor, { gating = "softmax", norm, scale = 1 }: Routing): Chosen {
+  const { g, p } = scope;
+  const nTokens = x.ne[1];
+  const scores = scope.linear(x, "ffn_gate_inp", p.nExpert); //                  [X, T]
+  const all = gating === "softmax" ? g.softMax(scores) : gating === "sigmoid" ? g.sigmoid(scores) : scores;
+  const order = g.argsort(selection(scope, all), "desc"); //                     [X, T]
+  const ids = g.view(order, [p.nExpertUsed, nTokens], { nb: [order.nb[1]] });
+  let w = g.getRows(g.reshape(all, [1, p.nExpert, nTokens]), ids); //            [1, K, T]
+  w = g.reshape(w, [p.nExpertUsed, nTokens]);
+  if (gating === "softmax_weight") w = g.softMax(w);
+  if (norm === true) w = g.div(w, g.clamp(g.sumRows(w), LEAST_SUM, Infinity));
+  if (scale !== 1) w = g.scale(w, scale);
+  return { ids, weights: g.reshape(w, [1, p.nExpertUsed, nTokens]) };
+}
+
+interface Chosen {
+  readonly ids: Tensor;
+  readonly weights: Tensor;
+}
+
+// What experts are chosen by: their scores, moved by a bias where the file has one.
+function selection(scope: Scope, scores: Tensor): Tensor {
+  const name = "exp_probs_b.bias";
+  return scope.has(name) ? scope.g.add(scores, scope.vector(name, scope.p.nExpert)) : scores;
+}
+
+// W x of each chosen expert, with its bias: [to, K, T].
+function product(scope: Scope, name: string, to: number, x: Tensor, ids: Tensor): Tensor {
+  const { g, p } = scope;
+  const w = scope.matrix(`${name}.weight`, x.ne[0], to, p.nExpert);
+  const y = g.mulMatId(w, x, ids).named(scope.prefix + name);
+  return scope.has(`${name}.bias`) ? g.addId(y, scope.vector(`${name}.bias`, to, p.nExpert), ids) : y;
+}
+
+// Results [E, K, T] of the chosen experts added in their order: [E, T].
+function added({ g }: Scope, y: Tensor): Tensor {
+  const [nEmbd, nUsed, nTokens] = y.ne;
+  const of = (i: number): Tensor => g.view(y, [nEmbd, nTokens], { nb: [y.nb[2]], offset: i * y.nb[1] });
+  let sum = of(0);
+  for (let i = 1; i < nUsed; i++) sum = g.add(sum, of(i));
+  return nUsed === 1 ? g.cont(sum) : sum;
 }

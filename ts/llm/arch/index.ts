@@ -19,6 +19,7 @@ import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
 import { gemma3 } from "./gemma3.ts";
 import { glm4 } from "./glm4.ts";
+import { gptOss } from "./gpt_oss.ts";
 import { gpt2 } from "./gpt2.ts";
 import { gptneox } from "./gptneox.ts";
 import { granite, granitemoe } from "./granite.ts";
@@ -72,6 +73,7 @@ const ARCHS: ReadonlyMap<string, Arch> = new Map(
     exaone4,
     mistral3,
     granitemoe,
+    "gpt-oss": gptOss,
   }),
 );
 
