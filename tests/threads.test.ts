@@ -1,6 +1,7 @@
 // Threads that do not come: the others notice, the error is typed, the engine goes on alone.
 import { expect, test } from "vitest";
-import { CTRL_PATIENCE, type Status } from "../assembly/abi.ts";
+import type { Status } from "../assembly/abi.ts";
+import { CTRL_PATIENCE } from "../assembly/abi.ts";
 import type { CpuBackend } from "../ts/runtime/cpu.ts";
 import { createEngine } from "../ts/runtime/engine.ts";
 import { ThreadPool } from "../ts/runtime/threads.ts";
