@@ -14,7 +14,7 @@ import type { Params } from "./params.ts";
 import { type ContextOptions, type ModelPlan, planContext } from "./plan_model.ts";
 import type { EncodeOptions, Tokenizer } from "./tokenizer.ts";
 
-/** Sizes of a further context; see `loadModel`. */
+/** Sizes of a further context; by default nBatch and kvType are those of the model's own, nCtx as for `loadModel`. */
 export type CreateContextOptions = Pick<ContextOptions, "nCtx" | "nBatch" | "kvType">;
 
 /** A model ready to generate. Made by `loadModel`. */
@@ -83,7 +83,9 @@ export class Model {
   async createContext(options: CreateContextOptions = {}): Promise<ModelContext> {
     checkOptions("createContext", options, ["nCtx", "nBatch", "kvType"]);
     this.#alive();
-    const { graphs } = planContext(this.engine, this.#plan.header, this.#plan.weights, options, 0);
+    const { header, weights, shape } = this.#plan;
+    const { nCtx, nBatch = shape.nBatch, kvType = shape.kvType } = options;
+    const { graphs } = planContext(this.engine, header, weights, { nCtx, nBatch, kvType }, 0);
     return this.#open(new Context(this.engine, graphs, this.params));
   }
 
