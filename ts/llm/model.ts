@@ -13,6 +13,7 @@ import type { GenerateOptions, Generation } from "./generate.ts";
 import { checkIds, type ContextHost, ModelContext } from "./model_context.ts";
 import type { Params } from "./params.ts";
 import { type ContextOptions, type ModelPlan, planContext } from "./plan_model.ts";
+import { type RankedDocument, rerank, type RerankOptions } from "./rerank.ts";
 import type { EncodeOptions, Tokenizer } from "./tokenizer.ts";
 
 /** Sizes of a further context; by default nBatch and kvType are those of the model's own, nCtx as for `loadModel`. */
@@ -146,6 +147,23 @@ export class Model {
     options: EmbedOptions = {},
   ): Promise<Embedding[]> {
     return this.#using(() => this.#parts.embedder.embed(texts, options));
+  }
+
+  /**
+   * Documents in the order of how well they answer a query, by the classifier of a reranker.
+   *
+   * @throws {GraphError} context-full for a document that is too long unless it may be cut, unsupported for a model
+   *   without a classifier, bad-param, disposed; TypeError for a misspelt option
+   */
+  async rerank(
+    query: string,
+    documents: readonly string[],
+    options: RerankOptions = {},
+  ): Promise<RankedDocument[]> {
+    const { nCtx, header } = this.#plan;
+    const { tokenizer, rerankTemplate: template } = header;
+    const { embedder } = this.#parts;
+    return this.#using(() => rerank({ embedder, tokenizer, template, nCtx }, query, documents, options));
   }
 
   /**
