@@ -8,6 +8,13 @@ export type { Elements } from "./graph/elements.ts";
 export { leaf, Tensor } from "./graph/tensor.ts";
 export type { MemoryReport } from "./runtime/arena.ts";
 export type { Backend, Buffer, BufferType, BufferUse } from "./runtime/backend.ts";
-export { createEngine, type Engine, type EngineOptions, type Logger } from "./runtime/engine.ts";
+export {
+  createEngine,
+  type Engine,
+  type EngineEvent,
+  type EngineOptions,
+  type Logger,
+} from "./runtime/engine.ts";
+export type { Reservation } from "./runtime/reservation.ts";
 export type { Shape, Strides } from "./shape.ts";
 export { Type, typeName } from "./types.ts";

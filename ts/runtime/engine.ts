@@ -8,7 +8,7 @@ import { checkProgram, type Program } from "../graph/program.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";
 import { alignUp } from "../shape.ts";
 import { Arena, type MemoryReport } from "./arena.ts";
-import type { Backend, Buffer, BufferUse, Executable } from "./backend.ts";
+import type { Backend, Buffer, BufferUse } from "./backend.ts";
 import { CpuBackend, CpuBuffer } from "./cpu.ts";
 import {
   bindProgram,
@@ -17,7 +17,9 @@ import {
   type PlannedProgram,
   type PlanSettings,
 } from "./plan_program.ts";
+import { PlanCache } from "./plan_cache.ts";
 import { recordCount } from "./records.ts";
+import { Reservation, type ReservationHost } from "./reservation.ts";
 import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate, type WasmOption } from "./wasm.ts";
 
@@ -27,7 +29,14 @@ export interface Logger {
   info?(message: string): void;
   warn?(message: string): void;
   error?(message: string): void;
+  /** the same for programs: what happened, in figures */
+  onEvent?(event: EngineEvent): void;
 }
+
+/** A plan was made (not found again), or graphs moved to a larger compute buffer. */
+export type EngineEvent =
+  | { readonly type: "plan"; readonly nTensors: number; readonly nBytes: number }
+  | { readonly type: "grow"; readonly from: number; readonly to: number; readonly graphs: number };
 
 /** Options of {@link createEngine}. */
 export interface EngineOptions {
@@ -92,7 +101,7 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
     },
     logger,
   );
-  return new Engine(core, exports, arena, new CpuBackend(arena, pool, CPU_ALIGN));
+  return new Engine(core, exports, arena, new CpuBackend(arena, pool, CPU_ALIGN), logger);
 }
 
 async function startPool(options: PoolOptions, logger: Logger | undefined): Promise<ThreadPool> {
@@ -105,23 +114,10 @@ async function startPool(options: PoolOptions, logger: Logger | undefined): Prom
   }
 }
 
-// What a planned graph holds.
-interface State {
-  readonly planned: PlannedProgram;
-  readonly executable: Executable;
-  readonly shared: SharedBuffer;
-}
-
 // Memory of the leafs that a graph made with weight().
 interface Weights {
   readonly buffer: Buffer;
   readonly tensors: readonly Tensor[];
-}
-
-// The compute buffer of graphs planned together, and those that still use it.
-interface SharedBuffer {
-  readonly buffer: Buffer;
-  users: number;
 }
 
 /** An engine. Several may live side by side; each has a memory of its own. */
@@ -131,12 +127,15 @@ export class Engine implements GraphHost {
   readonly core: Exports;
   /** which build of the core runs */
   readonly build: Core["build"];
-  readonly #graphs = new Map<Graph, State>();
+  readonly #logger: Logger | undefined;
+  readonly #plans = new PlanCache();
+  readonly #graphs = new Map<Graph, Reservation>();
   readonly #weights = new Map<Graph, Weights>();
   readonly #onDispose: (() => void)[] = [];
   #disposed = false;
 
-  constructor(core: Core, exports: Exports, arena: Arena, backend: Backend) {
+  constructor(core: Core, exports: Exports, arena: Arena, backend: Backend, logger?: Logger) {
+    this.#logger = logger;
     this.build = core.build;
     this.core = exports;
     this.arena = arena;
@@ -195,33 +194,21 @@ export class Engine implements GraphHost {
     return buffer;
   }
 
-  /** Plans one graph; see {@link Graph.plan}. */
+  /** Plans graphs, each over a buffer they share; see {@link Graph.plan} and {@link reserve}. */
   plan(graphs: readonly Graph[]): readonly Plan[] {
-    return this.reserve(graphs);
+    return this.reserve(graphs).plans;
   }
 
   /**
    * Plans several graphs over one compute buffer, as large as the largest of them needs. They run one at a time: a run
-   * of one overwrites inputs and results of the others.
+   * of one overwrites inputs and results of the others. Further shapes join with {@link Reservation.plan}.
    */
-  reserve(graphs: readonly Graph[]): readonly Plan[] {
+  reserve(graphs: readonly Graph[]): Reservation {
     this.#alive();
     for (const g of graphs) this.#unplan(g);
-    const planned: PlannedProgram[] = [];
-    try {
-      for (const g of graphs) planned.push(this.#prepare(g));
-      const nBytes = Math.max(0, ...planned.map((p) => p.nBytes));
-      const shared = { buffer: this.#alloc(nBytes, "compute"), users: graphs.length };
-      graphs.forEach((g, i) => {
-        const p = planned[i]!;
-        bindProgram(this.arena, this.core, p, shared.buffer, startOf(shared.buffer));
-        this.#graphs.set(g, { planned: p, executable: this.backend.compile(p, shared.buffer), shared });
-      });
-      return planned.map((p) => p.plan);
-    } catch (error) {
-      for (const p of planned) this.arena.free(p.records);
-      throw error;
-    }
+    const reservation = new Reservation(this.#reservationHost());
+    reservation.planAll([...new Set(graphs)]);
+    return reservation;
   }
 
   /** The plan of a graph that is not kept: to look at, with a budget and a seed of your own. */
@@ -232,6 +219,7 @@ export class Engine implements GraphHost {
     this.#alive();
     const { plan, records } = planProgram(this.arena, this.core, this.#lower(graph), {
       ...this.#settings(),
+      cache: undefined,
       ...options,
     });
     this.arena.free(records);
@@ -255,9 +243,9 @@ export class Engine implements GraphHost {
   /** Runs a planned graph once; see {@link Graph.compute}. */
   async compute(graph: Graph, options: ComputeOptions): Promise<void> {
     this.#alive();
-    const state = this.#graphs.get(graph);
-    if (state === undefined) throw new GraphError("not-planned", "graph: plan() it before compute()");
-    await state.executable.run(options.signal);
+    const reservation = this.#graphs.get(graph);
+    if (reservation === undefined) throw new GraphError("not-planned", "graph: plan() it before compute()");
+    await reservation.run(graph, options.signal);
   }
 
   /** Gives back the memory of a graph's plan and of the weights it made. */
@@ -271,13 +259,30 @@ export class Engine implements GraphHost {
   }
 
   #unplan(graph: Graph): void {
-    const state = this.#graphs.get(graph);
-    if (state === undefined) return;
+    this.#graphs.get(graph)?.remove(graph);
     this.#graphs.delete(graph);
-    state.executable.dispose();
-    state.planned.unplace();
-    this.arena.free(state.planned.records);
-    if (--state.shared.users === 0) state.shared.buffer.dispose();
+  }
+
+  #reservationHost(): ReservationHost {
+    return {
+      prepare: (graph, reserved) => this.#prepare(graph, reserved),
+      alloc: (nBytes) => this.#alloc(nBytes, "compute"),
+      bind: (planned, buffer) => {
+        bindProgram(this.arena, this.core, planned, buffer, startOf(buffer));
+        return this.backend.compile(planned, buffer);
+      },
+      free: (planned) => this.arena.free(planned.records),
+      enter: (graph, reservation) => {
+        if (this.#graphs.get(graph) !== reservation) this.#unplan(graph);
+        this.#graphs.set(graph, reservation);
+      },
+      grown: (from, to, graphs) => this.#grown(from, to, graphs),
+    };
+  }
+
+  #grown(from: number, to: number, graphs: number): void {
+    this.#logger?.info?.(`plan: the compute buffer grows from ${from} to ${to} bytes; ${graphs} graphs move`);
+    this.#logger?.onEvent?.({ type: "grow", from, to, graphs });
   }
 
   /** Runs `f` when the engine is disposed. */
@@ -299,15 +304,26 @@ export class Engine implements GraphHost {
   }
 
   // Weights made by g.weight() get their buffer on the first plan and keep it.
-  #prepare(graph: Graph): PlannedProgram {
+  #prepare(graph: Graph, reserved: readonly PlannedProgram[]): PlannedProgram {
+    this.#alive();
     const program = this.#lower(graph);
     const fresh = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0 && t.placement === undefined);
     if (fresh.length > 0) this.#addWeights(graph, fresh);
-    return planProgram(this.arena, this.core, program, this.#settings());
+    const plans = reserved.map((p) => p.stored);
+    return planProgram(this.arena, this.core, program, this.#settings(), plans);
   }
 
   #settings(): PlanSettings {
-    return { type: this.backend.bufferType, nThreads: this.nThreads, addressOf };
+    return {
+      type: this.backend.bufferType,
+      nThreads: this.nThreads,
+      addressOf,
+      cache: this.#plans,
+      made: (nTensors, { peak, ms }) => {
+        this.#logger?.debug?.(`plan: ${nTensors} tensors in ${peak} bytes, ${ms.toFixed(2)} ms`);
+        this.#logger?.onEvent?.({ type: "plan", nTensors, nBytes: peak });
+      },
+    };
   }
 
   #lower(graph: Graph): Program {
