@@ -146,6 +146,21 @@ export class GraphBuilder {
     return this.node(Op.DIV, ops.divDef, [a, b], {});
   }
 
+  /** a + b, a single number */
+  add1(a: Tensor, b: Tensor): Tensor {
+    return this.node(Op.ADD1, ops.add1Def, [a, b], {});
+  }
+
+  /** b added to a window of a */
+  acc(a: Tensor, b: Tensor, params: ops.PatchParams): Tensor {
+    return this.node(Op.ACC, ops.accDef, [a, b], params);
+  }
+
+  /** b put into a window of a */
+  set(a: Tensor, b: Tensor, params: ops.PatchParams): Tensor {
+    return this.node(Op.SET, ops.setDef, [a, b], params);
+  }
+
   sqr(a: Tensor): Tensor {
     return this.node(Op.SQR, ops.sqrDef, [a]);
   }
@@ -275,6 +290,80 @@ export class GraphBuilder {
 
   diagMaskInf(a: Tensor, nPast: number): Tensor {
     return this.node(Op.DIAG_MASK_INF, ops.diagMaskInfDef, [a], { nPast });
+  }
+
+  diagMaskZero(a: Tensor, nPast: number): Tensor {
+    return this.node(Op.DIAG_MASK_ZERO, ops.diagMaskZeroDef, [a], { nPast });
+  }
+
+  tri(a: Tensor, keep: ops.TriParams["keep"]): Tensor {
+    return this.node(Op.TRI, ops.triDef, [a], { keep });
+  }
+
+  diag(a: Tensor): Tensor {
+    return this.node(Op.DIAG, ops.diagDef, [a]);
+  }
+
+  // ---- signals and images: [W, H, C, N]
+
+  im2col(kernel: Tensor, x: Tensor, params: ops.Im2colParams = {}): Tensor {
+    return this.node(Op.IM2COL, ops.im2colDef, [kernel, x], params);
+  }
+
+  conv2d(kernel: Tensor, x: Tensor, params: ops.ConvParams = {}): Tensor {
+    return this.node(Op.CONV_2D, ops.conv2dDef, [kernel, x], params);
+  }
+
+  conv2dDw(kernel: Tensor, x: Tensor, params: ops.ConvParams = {}): Tensor {
+    return this.node(Op.CONV_2D_DW, ops.conv2dDwDef, [kernel, x], params);
+  }
+
+  convTranspose1d(kernel: Tensor, x: Tensor, s0: number): Tensor {
+    return this.node(Op.CONV_TRANSPOSE_1D, ops.convTranspose1dDef, [kernel, x], { s0 });
+  }
+
+  convTranspose2d(kernel: Tensor, x: Tensor, stride: number): Tensor {
+    return this.node(Op.CONV_TRANSPOSE_2D, ops.convTranspose2dDef, [kernel, x], { stride });
+  }
+
+  pool1d(x: Tensor, params: ops.Pool1dParams): Tensor {
+    return this.node(Op.POOL_1D, ops.pool1dDef, [x], params);
+  }
+
+  pool2d(x: Tensor, params: ops.Pool2dParams): Tensor {
+    return this.node(Op.POOL_2D, ops.pool2dDef, [x], params);
+  }
+
+  groupNorm(a: Tensor, nGroups: number, eps: number): Tensor {
+    return this.node(Op.GROUP_NORM, ops.groupNormDef, [a], { nGroups, eps });
+  }
+
+  upscale(a: Tensor, params: ops.UpscaleParams): Tensor {
+    return this.node(Op.UPSCALE, ops.upscaleDef, [a], params);
+  }
+
+  pad(a: Tensor, params: ops.PadParams): Tensor {
+    return this.node(Op.PAD, ops.padDef, [a], params);
+  }
+
+  padReflect1d(a: Tensor, p0: number, p1: number): Tensor {
+    return this.node(Op.PAD_REFLECT_1D, ops.padReflect1dDef, [a], { p0, p1 });
+  }
+
+  roll(a: Tensor, shift: readonly number[]): Tensor {
+    return this.node(Op.ROLL, ops.rollDef, [a], { shift });
+  }
+
+  arange(start: number, stop: number, step = 1): Tensor {
+    return this.node(Op.ARANGE, ops.arangeDef, [], { start, stop, step });
+  }
+
+  timestepEmbedding(t: Tensor, dim: number, maxPeriod = 10000): Tensor {
+    return this.node(Op.TIMESTEP_EMBEDDING, ops.timestepEmbeddingDef, [t], { dim, maxPeriod });
+  }
+
+  ssmConv(x: Tensor, kernel: Tensor): Tensor {
+    return this.node(Op.SSM_CONV, ops.ssmConvDef, [x, kernel]);
   }
 
   // ---- products and attention

@@ -8,6 +8,7 @@ import type { CpuBuffer } from "../runtime/cpu.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
 import { Context } from "./context.ts";
+import { Embedder } from "./embed.ts";
 import type { ProgressListener } from "./generate.ts";
 import { Model } from "./model.ts";
 import {
@@ -86,11 +87,14 @@ async function load(
   const weights = [...plan.weights.values()];
   const buffer = engine.allocate(weights, "weights");
   let context: Context | undefined;
+  let embedder: Embedder | undefined;
   try {
-    context = new Context(engine, plan.graphs, plan.header.params);
+    if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
+    embedder = new Embedder(engine, plan);
     await readWeights(plan, buffer as CpuBuffer, source, options);
-    return new Model(engine, plan, buffer, context, engine !== options.engine);
+    return new Model(engine, plan, { buffer, context, embedder, ownsEngine: engine !== options.engine });
   } catch (error) {
+    embedder?.dispose();
     context?.dispose();
     for (const t of weights) t.place(undefined);
     buffer.dispose();
