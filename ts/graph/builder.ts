@@ -3,11 +3,11 @@
 // What each operator does stands in its definition, ts/ops/<op>.ts, and in docs/ops.md. Shapes are innermost first.
 
 import { Flag, Glu, Op, SRC_LIVE, Unary } from "../../assembly/abi.ts";
-import { GraphError } from "../errors.ts";
+import { checkOptions, GraphError } from "../errors.ts";
 import * as ops from "../ops/defs.ts";
 import type { OpDef } from "../ops/op.ts";
-import { contiguous, type Shape } from "../shape.ts";
-import type { Type } from "../types.ts";
+import { contiguous, meet, type Region, type Shape } from "../shape.ts";
+import { Type } from "../types.ts";
 import { leaf, Tensor } from "./tensor.ts";
 
 /** Sources and options of {@link GraphBuilder.flashAttn}. */
@@ -68,7 +68,9 @@ export class GraphBuilder {
     return this.node(Op.RESHAPE, ops.reshapeDef, [a], { ne });
   }
 
-  view(a: Tensor, ne: readonly number[], { nb = [], offset = 0 }: ViewPlace = {}): Tensor {
+  view(a: Tensor, ne: readonly number[], place: ViewPlace = {}): Tensor {
+    checkOptions("view", place, ["nb", "offset"]);
+    const { nb = [], offset = 0 } = place;
     return this.node(Op.VIEW, ops.viewDef, [a], {
       ne,
       nb: nb.length === 0 ? [] : [a.nb[0], ...nb],
@@ -392,7 +394,7 @@ export class GraphBuilder {
   /**
    * A node of any operator.
    *
-   * @throws {GraphError} bad-shape, bad-type, bad-param, bad-source
+   * @throws {GraphError} bad-shape, bad-type, bad-param, bad-source; TypeError for a misspelt parameter
    */
   node<P>(
     op: Op,
@@ -400,10 +402,12 @@ export class GraphBuilder {
     src: readonly (Tensor | undefined)[],
     ...[params]: P extends void ? [] : [P]
   ): Tensor {
+    if (def.options !== undefined) checkOptions(def.name, (params ?? {}) as object, def.options);
     const result = def.infer(src, params as P);
     const sources = [...src];
-    if (this.live !== undefined && op > Op.TRANSPOSE) sources[SRC_LIVE] = this.live;
+    if (this.live !== undefined && op > Op.TRANSPOSE) sources[SRC_LIVE] = checkLive(this.live);
     const from = result.viewOf === undefined ? undefined : src[result.viewOf]!;
+    if (from !== undefined && op > Op.TRANSPOSE) checkTarget(op, def.name, src, from);
     const ne = checked(def.name, result.ne);
     return this.#add(
       new Tensor({
@@ -427,9 +431,34 @@ export class GraphBuilder {
 
 // Kernels index with 32-bit integers.
 function checked(op: string, ne: Shape): Shape {
+  if (!ne.every((n) => Number.isSafeInteger(n) && n >= 0)) {
+    throw new GraphError("bad-shape", `${op}: shape [${ne.join(",")}], expected counts`, { op, actual: ne });
+  }
   if (ne.every((n) => n < 2 ** 31) && ne[1] * ne[2] * ne[3] < 2 ** 31) return ne;
   throw new GraphError("too-large", `${op}: [${ne.join(",")}] has 2^31 or more rows or elements in a row`, {
     op,
     actual: ne,
   });
+}
+
+// What is written must not be read on the way: threads would race. A copy of something onto itself changes nothing.
+function checkTarget(op: Op, name: string, src: readonly (Tensor | undefined)[], target: Tensor): void {
+  const region = (t: Tensor): Region => ({ type: t.type, ne: t.ne, nb: t.nb, offs: t.viewOffs });
+  for (const s of src) {
+    if (s === undefined || s === target || s.root !== target.root || !meet(region(s), region(target)))
+      continue;
+    if (op === Op.CPY && s.viewOffs === target.viewOffs && sameLayout(s, target)) continue;
+    throw new GraphError("bad-source", `${name}: ${s.label()} and the target overlap in memory: use cont`, {
+      op: name,
+    });
+  }
+}
+
+function sameLayout(a: Tensor, b: Tensor): boolean {
+  return a.ne.every((n, i) => n === b.ne[i] && (n === 1 || a.nb[i] === b.nb[i]));
+}
+
+function checkLive(live: Tensor): Tensor {
+  if (live.type === Type.I32 && live.ne[0] > 0) return live;
+  throw new GraphError("bad-source", `live: ${live.label()}, expected i32 [1]`, { tensor: live.name });
 }

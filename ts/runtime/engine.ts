@@ -3,7 +3,8 @@
 import { CPU_ALIGN, Flag, NODE_BYTES } from "../../assembly/abi.ts";
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import { type ComputeOptions, Graph, type GraphHost } from "../graph/graph.ts";
-import type { Plan } from "../graph/plan.ts";
+import { orderForMemory } from "../graph/order.ts";
+import type { Plan, PlanOrder } from "../graph/plan.ts";
 import { checkProgram, type Program } from "../graph/program.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";
 import { alignUp } from "../shape.ts";
@@ -16,10 +17,12 @@ import {
   planProgram,
   type PlannedProgram,
   type PlanSettings,
+  tensorsOf,
 } from "./plan_program.ts";
 import { PlanCache } from "./plan_cache.ts";
 import { recordCount } from "./records.ts";
 import { Reservation, type ReservationHost } from "./reservation.ts";
+import { WeightLots } from "./weight_lots.ts";
 import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate, type WasmOption } from "./wasm.ts";
 
@@ -73,6 +76,13 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
       `createEngine: device "${String(device)}", expected "auto" or "cpu"`,
     );
   }
+  if (typeof maxMemory !== "number" || !(maxMemory >= START_PAGES * PAGE)) {
+    throw new GraphError(
+      "bad-param",
+      `createEngine: maxMemory is ${String(maxMemory)}, expected at least ${START_PAGES * PAGE} bytes`,
+      { expected: START_PAGES * PAGE, actual: maxMemory },
+    );
+  }
   if (nThreads !== undefined && !(Number.isInteger(nThreads) && nThreads >= 1 && nThreads <= 64)) {
     throw new GraphError("bad-param", `createEngine: nThreads is ${nThreads}, expected 1 to 64`, {
       actual: nThreads,
@@ -114,12 +124,6 @@ async function startPool(options: PoolOptions, logger: Logger | undefined): Prom
   }
 }
 
-// Memory of the leafs that a graph made with weight().
-interface Weights {
-  readonly buffer: Buffer;
-  readonly tensors: readonly Tensor[];
-}
-
 /** An engine. Several may live side by side; each has a memory of its own. */
 export class Engine implements GraphHost {
   readonly backend: Backend;
@@ -130,7 +134,7 @@ export class Engine implements GraphHost {
   readonly #logger: Logger | undefined;
   readonly #plans = new PlanCache();
   readonly #graphs = new Map<Graph, Reservation>();
-  readonly #weights = new Map<Graph, Weights>();
+  readonly #weights = new WeightLots();
   readonly #onDispose: (() => void)[] = [];
   #disposed = false;
 
@@ -195,18 +199,23 @@ export class Engine implements GraphHost {
   }
 
   /** Plans graphs, each over a buffer they share; see {@link Graph.plan} and {@link reserve}. */
-  plan(graphs: readonly Graph[]): readonly Plan[] {
-    return this.reserve(graphs).plans;
+  plan(graphs: readonly Graph[], options: PlanOrder = {}): readonly Plan[] {
+    const { plans } = this.reserve(graphs, options);
+    const list = [...new Set(graphs)];
+    return graphs.map((g) => plans[list.indexOf(g)]!);
   }
 
   /**
    * Plans several graphs over one compute buffer, as large as the largest of them needs. They run one at a time: a run
    * of one overwrites inputs and results of the others. Further shapes join with {@link Reservation.plan}.
    */
-  reserve(graphs: readonly Graph[]): Reservation {
+  reserve(graphs: readonly Graph[], options: PlanOrder = {}): Reservation {
     this.#alive();
-    for (const g of graphs) this.#unplan(g);
-    const reservation = new Reservation(this.#reservationHost());
+    checkOrder("reserve", options, ["order"]);
+    for (const g of graphs) {
+      if (!g.belongsTo(this)) throw new GraphError("bad-plan", "graph: belongs to another engine");
+    }
+    const reservation = new Reservation(this.#reservationHost(options));
     reservation.planAll([...new Set(graphs)]);
     return reservation;
   }
@@ -214,14 +223,14 @@ export class Engine implements GraphHost {
   /** The plan of a graph that is not kept: to look at, with a budget and a seed of your own. */
   planOnly(
     graph: Graph,
-    options: { readonly budget?: number | undefined; readonly seed?: number | undefined } = {},
+    options: PlanOrder & { readonly budget?: number | undefined; readonly seed?: number | undefined } = {},
   ): GraphPlanView {
     this.#alive();
-    const { plan, records } = planProgram(this.arena, this.core, this.#lower(graph), {
-      ...this.#settings(),
-      cache: undefined,
-      ...options,
-    });
+    checkOrder("planOnly", options, ["order", "budget", "seed"]);
+    const { budget, seed } = options;
+    const settings = { ...this.#settings(), cache: undefined, budget, seed };
+    const program = inOrder(this.#lower(graph), options);
+    const { plan, records } = planProgram(this.arena, this.core, program, settings);
     this.arena.free(records);
     return plan;
   }
@@ -248,14 +257,13 @@ export class Engine implements GraphHost {
     await reservation.run(graph, options.signal);
   }
 
-  /** Gives back the memory of a graph's plan and of the weights it made. */
+  /**
+   * Gives back the memory of a graph's plan and of the weights it made: at once, or when runs under way have ended and
+   * no other planned graph reads the weights.
+   */
   release(graph: Graph): void {
     this.#unplan(graph);
-    const weights = this.#weights.get(graph);
-    if (weights === undefined) return;
-    this.#weights.delete(graph);
-    for (const t of weights.tensors) t.place(undefined);
-    weights.buffer.dispose();
+    this.#weights.leave(graph);
   }
 
   #unplan(graph: Graph): void {
@@ -263,19 +271,20 @@ export class Engine implements GraphHost {
     this.#graphs.delete(graph);
   }
 
-  #reservationHost(): ReservationHost {
+  #reservationHost(options: PlanOrder): ReservationHost {
     return {
-      prepare: (graph, reserved) => this.#prepare(graph, reserved),
+      enter: (graph, reservation) => {
+        if (!graph.belongsTo(this)) throw new GraphError("bad-plan", "graph: belongs to another engine");
+        this.#unplan(graph);
+        this.#graphs.set(graph, reservation);
+      },
+      prepare: (graphs, reserved) => this.#prepareAll(graphs, reserved, options),
       alloc: (nBytes) => this.#alloc(nBytes, "compute"),
       bind: (planned, buffer) => {
         bindProgram(this.arena, this.core, planned, buffer, startOf(buffer));
         return this.backend.compile(planned, buffer);
       },
-      free: (planned) => this.arena.free(planned.records),
-      enter: (graph, reservation) => {
-        if (this.#graphs.get(graph) !== reservation) this.#unplan(graph);
-        this.#graphs.set(graph, reservation);
-      },
+      drop: (planned) => this.#drop(planned),
       grown: (from, to, graphs) => this.#grown(from, to, graphs),
     };
   }
@@ -283,6 +292,11 @@ export class Engine implements GraphHost {
   #grown(from: number, to: number, graphs: number): void {
     this.#logger?.info?.(`plan: the compute buffer grows from ${from} to ${to} bytes; ${graphs} graphs move`);
     this.#logger?.onEvent?.({ type: "grow", from, to, graphs });
+  }
+
+  #drop(planned: PlannedProgram): void {
+    this.arena.free(planned.records);
+    this.#weights.leave(planned);
   }
 
   /** Runs `f` when the engine is disposed. */
@@ -295,22 +309,55 @@ export class Engine implements GraphHost {
     if (this.#disposed) return;
     this.#disposed = true;
     for (const f of this.#onDispose) f();
-    this.backend.dispose();
+    for (const reservation of this.#graphs.values()) reservation.end();
     this.#graphs.clear();
+    this.backend.dispose();
   }
 
   [Symbol.dispose](): void {
     this.dispose();
   }
 
-  // Weights made by g.weight() get their buffer on the first plan and keep it.
-  #prepare(graph: Graph, reserved: readonly PlannedProgram[]): PlannedProgram {
+  #prepareAll(
+    graphs: readonly Graph[],
+    reserved: readonly PlannedProgram[],
+    options: PlanOrder,
+  ): readonly PlannedProgram[] {
     this.#alive();
-    const program = this.#lower(graph);
-    const fresh = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0 && t.placement === undefined);
+    const planned: PlannedProgram[] = [];
+    try {
+      for (const g of graphs) planned.push(this.#prepare(g, reserved, options));
+      checkOwners(planned);
+      return planned;
+    } catch (error) {
+      for (const p of planned) this.#drop(p);
+      throw error;
+    }
+  }
+
+  // Weights made by g.weight() get their buffer on the first plan and keep it.
+  #prepare(graph: Graph, reserved: readonly PlannedProgram[], options: PlanOrder): PlannedProgram {
+    const program = inOrder(this.#lower(graph), options);
+    const weights = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0);
+    for (const t of weights) this.#checkHome(t);
+    const fresh = weights.filter((t) => t.placement === undefined);
     if (fresh.length > 0) this.#addWeights(graph, fresh);
-    const plans = reserved.map((p) => p.stored);
-    return planProgram(this.arena, this.core, program, this.#settings(), plans);
+    const settings = this.#settings();
+    const planned = planProgram(
+      this.arena,
+      this.core,
+      program,
+      settings,
+      reserved.map((p) => p.stored),
+    );
+    this.#weights.use(planned);
+    return planned;
+  }
+
+  #checkHome(t: Tensor): void {
+    const memory = t.placement?.memory as Partial<Buffer> | undefined;
+    if (memory === undefined || memory.type === this.backend.bufferType) return;
+    throw new GraphError("bad-source", `${t.label()}: lies in memory of another engine`, { tensor: t.name });
   }
 
   #settings(): PlanSettings {
@@ -343,13 +390,12 @@ export class Engine implements GraphHost {
   }
 
   #addWeights(graph: Graph, tensors: readonly Tensor[]): void {
-    const old = this.#weights.get(graph);
-    if (old !== undefined) {
+    if (this.#weights.has(graph)) {
       throw new GraphError("bad-plan", "graph: weights added after the first plan; make them before it", {
         actual: tensors.map((t) => t.name),
       });
     }
-    this.#weights.set(graph, { buffer: this.allocate(tensors, "weights"), tensors });
+    this.#weights.add(graph, tensors, this.allocate(tensors, "weights"));
   }
 
   #alloc(size: number, use: BufferUse): Buffer {
@@ -370,6 +416,40 @@ export class Engine implements GraphHost {
   #alive(): void {
     if (this.#disposed) throw new GraphError("disposed", "engine: disposed");
   }
+}
+
+// A plan fixes the place of each of its tensors, so no tensor but a weight can be in two plans.
+function checkOwners(planned: readonly PlannedProgram[]): void {
+  const seen = new Set<Tensor>();
+  for (const { program } of planned) {
+    for (const t of tensorsOf(program)) {
+      if ((t.flags & Flag.EXTERNAL) !== 0 || t.viewSrc !== undefined) continue;
+      if (!seen.has(t) && t.placement === undefined) {
+        seen.add(t);
+        continue;
+      }
+      throw new GraphError(
+        "bad-plan",
+        `${t.label()}: planned in another graph too; only weights can be shared`,
+        {
+          tensor: t.name,
+        },
+      );
+    }
+  }
+}
+
+function checkOrder(what: string, options: PlanOrder, known: readonly string[]): void {
+  checkOptions(what, options, known);
+  const { order = "graph" } = options;
+  if (order === "graph" || order === "memory") return;
+  throw new GraphError("bad-param", `${what}: order is "${String(order)}", expected "graph" or "memory"`, {
+    actual: order,
+  });
+}
+
+function inOrder(program: Program, { order }: PlanOrder): Program {
+  return order === "memory" ? orderForMemory(program) : program;
 }
 
 // Address in linear memory; undefined for memory of another device.
