@@ -16,7 +16,7 @@ import { type ContextOptions, type ModelPlan, planContext } from "./plan_model.t
 import { type RankedDocument, rerank, type RerankOptions } from "./rerank.ts";
 import type { EncodeOptions, Tokenizer } from "./tokenizer.ts";
 
-/** Sizes of a further context; see `loadModel`. */
+/** Sizes of a further context; by default nBatch and kvType are those of the model's own, nCtx as for `loadModel`. */
 export type CreateContextOptions = Pick<ContextOptions, "nCtx" | "nBatch" | "kvType">;
 
 /** What a model takes over from its loader. */
@@ -101,7 +101,8 @@ export class Model {
   async createContext(options: CreateContextOptions = {}): Promise<ModelContext> {
     checkOptions("createContext", options, ["nCtx", "nBatch", "kvType"]);
     this.#alive();
-    return this.#openNew(options);
+    const { nCtx, nBatch = this.#plan.options.nBatch, kvType = this.#plan.options.kvType } = options;
+    return this.#openNew({ nCtx, nBatch, kvType });
   }
 
   /** Generates text in the model's own context; see {@link ModelContext.generate}. */
