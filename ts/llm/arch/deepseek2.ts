@@ -20,6 +20,8 @@ import type { Layer } from "./layer.ts";
 
 /** The stored multiplier of yarn's magnitude is a tenth of it. */
 const STORED = 0.1;
+/** In the order of GGUF's expert_gating_func, from 1 on. */
+const GATINGS: readonly RoutingParams["gating"][] = ["softmax", "sigmoid", "softmax_weight"];
 
 export const deepseek2: Arch = {
   params(meta) {
@@ -75,12 +77,8 @@ function readLatent(meta: Metadata, p: Params): LatentParams {
 
 function readRouting(meta: Metadata, p: Params): RoutingParams {
   const key = (name: string): string => `deepseek2.${name}`;
-  const gating = ([, "softmax", "sigmoid", "softmax_weight"] as const)[
-    meta.u32(key("expert_gating_func"), 1)
-  ];
-  if (gating === undefined) {
-    throw hparam(key("expert_gating_func"), meta.u32(key("expert_gating_func")), "1 to 3");
-  }
+  const gatingKey = key("expert_gating_func");
+  const gating = GATINGS[within(gatingKey, meta.u32(gatingKey, 1), 1, GATINGS.length) - 1]!;
   const nGroups = within(key("expert_group_count"), meta.u32(key("expert_group_count"), 1) || 1, 1, 1024);
   if (p.nExpert % nGroups !== 0) {
     throw hparam(key("expert_group_count"), nGroups, `a divisor of expert_count ${p.nExpert}`);
