@@ -134,6 +134,8 @@ export class Tensor implements Operand {
    */
   write(data: Elements): void {
     const { memory, offset } = this.#placed("write");
+    if (this.#inQuads)
+      throw new GraphError("bad-data", `${this.label()}: lies in quads of rows, cannot write`);
     if (!isContiguous(this.type, this.ne, this.nb)) {
       throw new GraphError("bad-data", `${this.label()}: cannot write to a view with gaps`);
     }
@@ -155,6 +157,7 @@ export class Tensor implements Operand {
   async readBytes(): Promise<Uint8Array> {
     const { memory, offset } = this.#placed("read");
     const root = this.root;
+    if (this.#inQuads) throw new GraphError("not-readable", `${this.label()}: lies in quads of rows`);
     if (!root.isLeaf && (root.flags & (Flag.OUTPUT | Flag.EXTERNAL)) === 0) {
       throw new GraphError(
         "not-readable",
@@ -168,6 +171,10 @@ export class Tensor implements Operand {
   /** Name and shape, for messages. */
   label(): string {
     return `${this.name === "" ? Op[this.op]!.toLowerCase() : this.name} ${typeName(this.type)} ${str(this.ne)}`;
+  }
+
+  get #inQuads(): boolean {
+    return (this.root.flags & Flag.QUADS) !== 0;
   }
 
   #placed(what: string): Placement {

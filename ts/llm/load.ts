@@ -1,13 +1,14 @@
 // Loads a model: header, plan, one growth of memory, then every weight straight to its place.
 
-import { checkOptions } from "../errors.ts";
+import { checkOptions, GraphError } from "../errors.ts";
 import { fromBF16, fromF16 } from "../graph/elements.ts";
+import { quadLeafs } from "../graph/quads.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { openGguf, type ByteSource, type Part, type SourceInput } from "../gguf/index.ts";
 import type { CpuBuffer } from "../runtime/cpu.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
-import { Context } from "./context.ts";
+import { Context, graphList } from "./context.ts";
 import type { ProgressListener } from "./generate.ts";
 import { Model } from "./model.ts";
 import { type ContextOptions, type ModelPlan, planModel, readModelHeader } from "./plan_model.ts";
@@ -16,6 +17,11 @@ import { type ContextOptions, type ModelPlan, planModel, readModelHeader } from 
 export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" | "nBatch" | "kvType"> {
   /** an engine to load into; default: one of the model's own, disposed with it */
   readonly engine?: Engine | undefined;
+  /**
+   * order of the weights in memory: "quads" (default) interleaves four rows where type and use allow it, in place, for
+   * faster products with the same bits; "file" keeps the file's order
+   */
+  readonly layout?: "quads" | "file" | undefined;
   /** ends the load; what it took is given back */
   readonly signal?: AbortSignal | undefined;
   /** hears of the bytes loaded */
@@ -29,6 +35,7 @@ const OPTIONS = [
   "nCtx",
   "nBatch",
   "kvType",
+  "layout",
   "nThreads",
   "device",
   "wasm",
@@ -46,7 +53,10 @@ const OPTIONS = [
  */
 export async function loadModel(input: SourceInput, options: LoadOptions = {}): Promise<Model> {
   checkOptions("loadModel", options, OPTIONS);
-  const { signal } = options;
+  const { signal, layout = "quads" } = options;
+  if (layout !== "quads" && layout !== "file") {
+    throw new GraphError("bad-param", `loadModel: layout "${String(layout)}", expected "quads" or "file"`);
+  }
   signal?.throwIfAborted();
   const { file, source } = await openGguf(input, { signal });
   let engine: Engine | undefined;
@@ -74,8 +84,9 @@ async function load(
   const buffer = engine.allocate(weights, "weights");
   let context: Context | undefined;
   try {
-    context = new Context(engine, plan.graphs, plan.header.params);
     await readWeights(plan, buffer as CpuBuffer, source, options);
+    if (options.layout !== "file") layQuads(engine, plan);
+    context = new Context(engine, plan.graphs, plan.header.params);
     return new Model(engine, plan, buffer, context, engine !== options.engine);
   } catch (error) {
     context?.dispose();
@@ -113,6 +124,12 @@ async function readWeights(
     onProgress: (loaded, total) => onProgress?.({ phase: "load", loaded, total }),
   });
   for (const f of after) f();
+}
+
+// Before graphs are planned: their records carry the layout.
+function layQuads(engine: Engine, plan: ModelPlan): void {
+  const fit = quadLeafs(graphList(plan.graphs).map((graph) => graph.program()));
+  engine.toQuads([...plan.weights.values()].filter((t) => fit.has(t)));
 }
 
 function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {
