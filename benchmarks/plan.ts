@@ -6,7 +6,8 @@ import { parseArgs } from "node:util";
 import { entriesOf, packing, pareto, sweepFault, training } from "../tests/plan_lists.ts";
 import { planWasm } from "../tests/plan_data.ts";
 import { readCsv } from "../ts/cli/plan.ts";
-import { type Lifetime, type LifetimeColumns, planBuffers, type PlanOptions } from "../ts/runtime/planner.ts";
+import type { Lifetime, LifetimeColumns, PlanOptions } from "../ts/runtime/plan_check.ts";
+import { planBuffers } from "../ts/runtime/plan_list.ts";
 
 const { values } = parseArgs({
   options: {

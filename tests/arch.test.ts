@@ -1,8 +1,9 @@
 // Tiny models of every architecture: against llama.cpp's logits, and against themselves in other batches and threads.
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { Model } from "../ts/llm/index.ts";
 import { archDir, best, type CausalCase, caseNames, nmse, readCase } from "./arch/golden.ts";
-import { causalRows, open, runCase } from "./arch/run.ts";
+import { causalRows, open, refusal, runCase } from "./arch/run.ts";
 
 const built = existsSync(archDir());
 const names = built ? caseNames() : [];
@@ -13,17 +14,17 @@ test.runIf(built || process.env["CI"] === "true")("the golden models are there",
 });
 
 describe.skipIf(!built)("golden models", () => {
-  test.for(names)("%s agrees with llama.cpp", async (name, { skip }) => {
+  test.for(names)("%s agrees with llama.cpp, or is refused by what it lacks", async (name) => {
     const reason = await runCase(name);
-    if (reason === null) skip("not built");
-    expect(reason).toBeUndefined();
+    if (reason !== null) return expect(reason).toBeUndefined();
+    return expectRefusal(name);
   });
 
-  test.for(causal)("%s: same bits token by token, in one batch, on two threads", async (name, { skip }) => {
+  test.for(causal)("%s: same bits token by token, in one batch, on two threads", async (name) => {
+    if ((await open(name)) === null) return expectRefusal(name);
     const golden = readCase(name) as CausalCase;
     const run = async (nBatch: number, nThreads: number): Promise<Float32Array[]> => {
-      const model = await open(name, { nBatch, nThreads });
-      if (model === null) return skip("not built");
+      const model = (await open(name, { nBatch, nThreads }))!;
       const { prompt, steps } = await causalRows(golden, model);
       model.dispose();
       return [...prompt, ...steps];
@@ -33,6 +34,15 @@ describe.skipIf(!built)("golden models", () => {
     expect(await run(7, 2)).toEqual(single);
   });
 });
+
+/** A file that cannot be run says why: its architecture by name, or the tensor and its type. */
+async function expectRefusal(name: string): Promise<void> {
+  const error = await refusal(name);
+  if (error === undefined) return expect(Model.prototype).not.toHaveProperty("embed"); // loads, but has no vectors yet
+  expect(error?.code).toMatch(/^unsupported-(arch|type)$/);
+  if (error?.code === "unsupported-arch") expect(error.message).toContain(readCase(name).arch);
+  else expect(error?.details.tensor).toBeDefined();
+}
 
 describe("the measure itself", () => {
   test("is relative to the reference and infinite for wrong lengths and numbers", () => {

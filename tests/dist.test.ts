@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 
 const DIST = resolve(import.meta.dirname, "../dist");
 /** Entries that a program imports; the command line is run, never bundled. */
-const ENTRIES = ["index.js", "llm.js", "gguf.js"];
+const ENTRIES = ["index.js", "llm.js", "gguf.js", "plan.js"];
 
 function files(pattern: RegExp): string[] {
   return readdirSync(DIST, { recursive: true, encoding: "utf8" }).filter((name) => pattern.test(name));

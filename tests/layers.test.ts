@@ -15,7 +15,7 @@ const TS_TIERS = [
   ["graph"],
   ["runtime"],
   ["webgpu"],
-  ["index", "llm"],
+  ["index", "llm", "plan"],
   ["cli"],
 ];
 const ASSEMBLY_TIERS = [

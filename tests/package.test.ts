@@ -121,9 +121,9 @@ describe("the package", () => {
   it(
     "is imported and required by name",
     async () => {
-      const names = ["slackwater", "slackwater/llm", "slackwater/gguf"];
+      const names = ["slackwater", "slackwater/llm", "slackwater/gguf", "slackwater/plan"];
       const print =
-        "console.log(all.map((m) => typeof (m.createEngine ?? m.loadModel ?? m.openGguf)).join())";
+        "console.log(all.map((m) => typeof (m.createEngine ?? m.loadModel ?? m.openGguf ?? m.createPlanner)).join())";
       const esm = `const all = await Promise.all(${JSON.stringify(names)}.map((n) => import(n))); ${print}`;
       const cjs = `const all = ${JSON.stringify(names)}.map((n) => require(n)); ${print}`;
       for (const [type, code] of [
@@ -132,7 +132,7 @@ describe("the package", () => {
       ] as const) {
         const args = ["--no-warnings", `--input-type=${type}`, "--eval", code];
         expect((await output(process.execPath, args, user())).trim(), type).toBe(
-          "function,function,function",
+          "function,function,function,function",
         );
       }
       const file = `import { readFileSync } from "node:fs"; import { createRequire } from "node:module";
@@ -217,6 +217,7 @@ const USER_PROGRAM = `
 import { createEngine, Type } from "slackwater";
 import { loadModel } from "slackwater/llm";
 import * as gguf from "slackwater/gguf";
+import { createPlanner, type PlanReport } from "slackwater/plan";
 
 export async function softMax(samples: Float32Array): Promise<number> {
   using engine = await createEngine({ nThreads: 1 });
@@ -240,6 +241,12 @@ export async function story(source: string | URL | Blob | ArrayBuffer, signal: A
   // @ts-expect-error a type that no tensor has
   Type.Q9_0;
   return story;
+}
+
+export async function pack(): Promise<[PlanReport, string]> {
+  using planner = await createPlanner();
+  const plan = planner.planBuffers([{ name: "a", lower: 0, upper: 2, size: 100, alignment: 32 }], { maxChunk: 4096 });
+  return [plan.report(), plan.toSVG()];
 }
 
 export const names: string[] = Object.keys(gguf);

@@ -6,7 +6,8 @@ import { describe, expect, it } from "vitest";
 import * as abi from "../assembly/abi.ts";
 import { readCsv } from "../ts/cli/plan.ts";
 import { GraphError } from "../ts/errors.ts";
-import { type Lifetime, MAX_BUFFERS, planBuffers } from "../ts/runtime/planner.ts";
+import { type Lifetime, MAX_BUFFERS } from "../ts/runtime/plan_check.ts";
+import { planBuffers } from "../ts/runtime/plan_list.ts";
 import { dataDir, describeWith, readData } from "./data.ts";
 import { dynamicBestFit, lowerBoundOf } from "./plan_ggml.ts";
 import { listFaults, planWasm } from "./plan_data.ts";
@@ -320,7 +321,9 @@ describe("the wasm entry alone", () => {
     const call = (n: number, align: number, lower: number, upper: number, size: number): number => {
       new Int32Array(host.memory.buffer, at, 2).set([lower, upper]);
       new Float64Array(host.memory.buffer, at + 8, 1).set([size]);
-      return host.exports.planBuffers(at, at + 4, at + 8, at + 16, n, align, 0, 0, 1, at + 256, at + 32);
+      const x = host.exports;
+      const end = Infinity;
+      return x.planBuffers(at, at + 4, at + 8, at + 16, 0, 0, n, 0, align, end, 0, 0, 1, at + 256, at + 32);
     };
     expect(call(-1, 1, 0, 1, 1)).toBe(abi.PlanStatus.BAD_COUNT);
     expect(call(1, 0, 0, 1, 1)).toBe(abi.PlanStatus.BAD_COUNT);

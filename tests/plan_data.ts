@@ -1,7 +1,7 @@
 // Support for the planner's tests: the wasm without an engine, graphs as records, and an overlap check of its own.
 import { readFileSync } from "node:fs";
 import * as abi from "../assembly/abi.ts";
-import type { PlanExports } from "../ts/runtime/planner.ts";
+import type { PlanExports } from "../ts/runtime/plan_host.ts";
 
 /** A tensor of a graph, as in golden/plans. */
 export interface Tensor {

@@ -1,5 +1,5 @@
 // ggml's allocator once more, in plain TypeScript and written from its description: an independent witness.
-import type { Lifetime } from "../ts/runtime/planner.ts";
+import type { Lifetime } from "../ts/runtime/plan_check.ts";
 import type { Graph, Tensor } from "./plan_data.ts";
 
 interface Block {

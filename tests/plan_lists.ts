@@ -1,5 +1,5 @@
 // Seeded generators of lifetime lists for the planner's tests and benchmark.
-import type { LifetimeColumns } from "../ts/runtime/planner.ts";
+import type { LifetimeColumns } from "../ts/runtime/plan_check.ts";
 
 /** Columns that can be written to. */
 export interface Columns extends LifetimeColumns {

@@ -1,7 +1,8 @@
 // Threads that do not come: the others notice, the error is typed, the engine goes on alone.
 import { expect, test } from "vitest";
-import { CTRL_PATIENCE, Status } from "../assembly/abi.ts";
-import { CpuBackend } from "../ts/runtime/cpu.ts";
+import type { Status } from "../assembly/abi.ts";
+import { CTRL_PATIENCE } from "../assembly/abi.ts";
+import type { CpuBackend } from "../ts/runtime/cpu.ts";
 import { createEngine } from "../ts/runtime/engine.ts";
 import { ThreadPool } from "../ts/runtime/threads.ts";
 import { Type } from "../ts/types.ts";
@@ -24,7 +25,11 @@ test("a thread that never comes ends the run with a timeout, and the engine goes
   expect(believed).toBeInstanceOf(ThreadPool);
   engine.arena.i32[CTRL_PATIENCE / 4] = 3;
   Object.defineProperty(engine.backend, "pool", { value: bound(believed, pool) });
-  await expect(g.compute()).rejects.toMatchObject({ name: "DeviceError", code: "timeout", details: { node: 0 } });
+  await expect(g.compute()).rejects.toMatchObject({
+    name: "DeviceError",
+    code: "timeout",
+    details: { node: 0 },
+  });
   Object.defineProperty(engine.backend, "pool", { value: pool });
   expect(engine.nThreads).toBe(1);
   await g.compute();

@@ -2,7 +2,8 @@
 
 export { Flag, Glu, Op, Unary } from "../assembly/abi.ts";
 export { DeviceError, type ErrorDetails, FormatError, GraphError } from "./errors.ts";
-export { type ComputeOptions, Graph, type Plan } from "./graph/graph.ts";
+export { type ComputeOptions, Graph } from "./graph/graph.ts";
+export type { Consumer, PeakStep, Plan, PlanReport, Reuse } from "./graph/plan.ts";
 export type { Elements } from "./graph/elements.ts";
 export { leaf, Tensor } from "./graph/tensor.ts";
 export type { MemoryReport } from "./runtime/arena.ts";

@@ -1,6 +1,6 @@
 // Placement of a list, stage after stage, each only while the result is above what is aimed at.
 //
-//   sections, bound -> skyline with fixed keys -> best fit (lists; records come with one) -> search and restarts
+//   sections, bound -> skyline with fixed keys -> best fit (plain lists; records come with one) -> search and restarts
 
 import { improve, KEY_BYTES, quick } from "./keys";
 import { onlineFit, onlineFitBytes } from "./online_fit";
@@ -37,7 +37,7 @@ export function placeList(p: Plan, bound: f64, capacity: f64): void {
   const before = p.best;
   findSections(p, bound);
   if (p.n == 0) {
-    p.best = 0;
+    p.best = p.floor;
     return;
   }
   const aim = max(capacity, p.lowerBound);
@@ -45,7 +45,7 @@ export function placeList(p: Plan, bound: f64, capacity: f64): void {
   skyInit(p);
   const keys = take(p, KEY_BYTES);
   quick(p, keys, aim);
-  if (p.best > aim && before == Infinity) onlineFit(p);
+  if (p.best > aim && before == Infinity && p.plain) onlineFit(p);
   if (p.best > aim) struggle(p, keys, aim);
   if (p.best < before) scatter(p);
 }

@@ -1,7 +1,7 @@
 // Exact search: can every buffer be placed below a given capacity? Branch and bound with restarts.
 //
 // Only placements where each buffer rests on the ground or on another one need be looked at. Per open buffer: base, the
-// top of what already lies below it, and low >= base, a proven bound on its offset. A node takes the lowest buffer b with
+// top of what already lies below it (or the next offset above that it may have: see ground.ts), and low >= base, a proven bound on its offset. A node takes the lowest buffer b with
 // low = base and branches:
 //   1. b sits at its base;
 //   2. it does not, so some neighbour starting below b's top lies under it, and low[b] rises to the least such top.
@@ -306,7 +306,7 @@ export function search(p: Plan, s: Search, capacity: f64, stop: f64): i32 {
 }
 
 function accept(p: Plan, s: Search): void {
-  let peak: f64 = 0;
+  let peak = p.floor;
   for (let b = 0; b < p.n; b++) {
     const at = f64(geti(s.pos, b)) * s.unit;
     putf(p.off, b, at);

@@ -1,8 +1,9 @@
 // State of the exact search and its elementary moves: place, lift, undo. See search.ts for the idea.
 //
-// All heights are i32 multiples of `unit`, the greatest common divisor of the sizes. Neighbourhoods and sections are
+// All heights are i32 multiples of `unit`, the greatest common divisor of the sizes (and of what else offsets can be). Neighbourhoods and sections are
 // bit rows, so that "neighbours still open" is one AND; a list of 4096 has 64 words a row and 2 MiB of each kind.
 
+import { lowestFor } from "./ground";
 import { getf, geti, lay, Plan, putf, puti, take } from "./work";
 
 /** Largest list the search takes. */
@@ -141,15 +142,35 @@ export function searchInit(p: Plan): Search | null {
 
 function commonUnit(p: Plan): f64 {
   let g: f64 = 0;
-  for (let b = 0; b < p.n; b++) {
-    for (let y = getf(p.size, b); y > 0;) {
-      const t = y;
-      // An exact f64 remainder of whole numbers.
-      y = f64(<i64>g % <i64>y);
-      g = t;
-    }
+  for (let b = 0, e = p.n + p.nFixed; b < e; b++) g = gcd(g, getf(p.size, b));
+  if (p.plain) return g;
+  for (let f = p.n, e = p.n + p.nFixed; f < e; f++) g = gcd(g, getf(p.offset, geti(p.id, f)));
+  if (p.chunk < Infinity) g = gcd(g, p.chunk);
+  // An alignment that divides the unit asks for nothing; a finer unit may ask again for what was settled before.
+  for (let b = 0; p.aligns && b < p.n; b++) {
+    const a = getf(p.aligns, geti(p.id, b));
+    const finer = gcd(g, a);
+    if (finer == g || finer == a) continue;
+    g = finer;
+    b = -1;
   }
   return g;
+}
+
+function gcd(x: f64, y: f64): f64 {
+  while (y > 0) {
+    const t = y;
+    // An exact f64 remainder of whole numbers.
+    y = f64(<i64>x % <i64>y);
+    x = t;
+  }
+  return x;
+}
+
+// Lowest allowed height of b from v on; at most UNITS_MAX, which is above every capacity.
+function lowest(p: Plan, s: Search, b: i32, v: i32): i32 {
+  if (p.plain) return v;
+  return i32(min(lowestFor(p, b, f64(v) * s.unit) / s.unit, UNITS_MAX));
 }
 
 
@@ -178,7 +199,7 @@ function fillRows(p: Plan, s: Search): void {
   }
 }
 
-/** Everything open again. False when a section alone is above `capacity`. */
+/** Everything open again. False when a section or a buffer alone is above `capacity`. */
 export function searchReset(p: Plan, s: Search, capacity: f64): bool {
   const n = p.n;
   const m = (<usize>p.m) << 2;
@@ -193,11 +214,13 @@ export function searchReset(p: Plan, s: Search, capacity: f64): bool {
   memory.fill(s.mark, 0, m);
   memory.fill(s.rest, 0, m);
   memory.fill(s.crossing, 0, m);
-  memory.fill(s.base, 0, (<usize>n) << 2);
-  memory.fill(s.low, 0, (<usize>n) << 2);
   memory.fill(s.open, 0, (<usize>s.words) << 3);
   for (let b = 0; b < n; b++) {
+    const ground = lowest(p, s, b, 0);
+    if (ground + geti(s.units, b) > s.cap) return false;
     puti(s.lists, b, b);
+    puti(s.base, b, ground);
+    puti(s.low, b, ground);
     reopen(p, s, b);
   }
   for (let i = 0; i < p.m; i++) {
@@ -275,6 +298,7 @@ function touch(p: Plan, s: Search, b: i32): void {
 export function raiseLow(p: Plan, s: Search, b: i32, v: i32): bool {
   const old = geti(s.low, b);
   if (old >= v) return true;
+  v = lowest(p, s, b, v);
   note(s, LOW, b, old);
   puti(s.low, b, v);
   if (v + geti(s.units, b) > s.cap) return false;
@@ -288,7 +312,7 @@ export function settle(p: Plan, s: Search): bool {
     const i = geti(s.dirty, k);
     if (geti(s.rest, i) == 0) continue;
     const old = geti(s.floor, i);
-    const w = lowest(s, i, old);
+    const w = lowestOpen(s, i, old);
     if (w != geti(s.witness, i)) {
       note(s, WITNESS, i, geti(s.witness, i));
       puti(s.witness, i, w);
@@ -305,7 +329,7 @@ export function settle(p: Plan, s: Search): bool {
 }
 
 // The open buffer of section i with the least low; any one that is at the floor will do.
-function lowest(s: Search, i: i32, floor: i32): i32 {
+function lowestOpen(s: Search, i: i32, floor: i32): i32 {
   const members = row(s, s.members, i);
   let least = i32.MAX_VALUE;
   let found = -1;
@@ -344,7 +368,7 @@ export function place(p: Plan, s: Search, b: i32): bool {
       const old = geti(s.base, c);
       if (old >= top) continue;
       note(s, BASE, c, old);
-      puti(s.base, c, top);
+      puti(s.base, c, lowest(p, s, c, top));
       if (!raiseLow(p, s, c, top)) return false;
     }
   }

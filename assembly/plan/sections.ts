@@ -16,15 +16,18 @@ export function sectionBytes(n: i32): usize {
 
 /**
  * Reads the list: drops what has no size or no lifetime, pads, sorts, finds sections and loads. Leaves n, m, the arrays
- * of both and the lower bound, which is never raised above `bound`.
+ * of both and the lower bound, which is never raised above `bound`. Pre-placed buffers count in the loads; n leaves them
+ * out, they stand behind.
  */
 export function findSections(p: Plan, bound: f64): void {
-  pack(p);
+  const free = pack(p);
   const mark = p.top;
   sortEvents(p);
   sweep(p);
   p.top = mark;
-  p.lowerBound = min(p.lowerBound, bound);
+  p.nFixed = p.n - free;
+  p.n = free;
+  p.lowerBound = min(max(p.lowerBound, p.floor), bound);
   p.proved = p.lowerBound;
   meetLoads(p);
 }
@@ -45,22 +48,34 @@ export function sortEvents(p: Plan): void {
   p.byUpper = sortIds(p, p.upper, p.byLower == s0 ? s1 : s0, s2, counts);
 }
 
-function pack(p: Plan): void {
+// Returns how many are to be placed; n counts the pre-placed, too.
+function pack(p: Plan): i32 {
   const most = p.nList;
   const fields = changetype<usize>(p);
   lay(p, fields + offsetof<Plan>("id"), 3, (<usize>most) << 2); // id, c0, c1
   lay(p, fields + offsetof<Plan>("size"), 5, (<usize>most) << 3); // size, off, bestOff, key, loadMet
-  let n = 0;
+  p.n = 0;
   for (let i = 0; i < most; i++) {
-    const bytes = getf(p.bytes, i);
-    if (!(bytes > 0) || geti(p.upper, i) <= geti(p.lower, i)) continue;
-    puti(p.id, n, i);
-    putf(p.size, n++, pad(bytes, p.align));
+    if (p.nFixed == 0 || getf(p.offset, i) < 0) enter(p, i);
   }
-  p.n = n;
+  const free = p.n;
+  for (let k = 0; k < p.nFixed; k++) {
+    const i = geti(p.fixed, k);
+    if (enter(p, i)) p.floor = max(p.floor, getf(p.offset, i) + getf(p.size, p.n - 1));
+  }
+  const n = p.n;
   p.load = take(p, (<usize>n) << 3);
   p.weight = take(p, (<usize>n) << 3);
   p.maxTree = take(p, (<usize>n) << 4);
+  return free;
+}
+
+function enter(p: Plan, i: i32): bool {
+  const bytes = getf(p.bytes, i);
+  if (!(bytes > 0) || geti(p.upper, i) <= geti(p.lower, i)) return false;
+  puti(p.id, p.n, i);
+  putf(p.size, p.n++, pad(bytes, p.align));
+  return true;
 }
 
 

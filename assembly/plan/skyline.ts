@@ -10,6 +10,7 @@
 //
 // A segment is known by its first section. Segments wait in a binary heap by (height, first section).
 
+import { lowestFor } from "./ground";
 import { bufferOf, fillTree, findInside, removeSlot, Tree } from "./tree";
 import { getf, geti, lay, Plan, putf, puti, take } from "./work";
 
@@ -130,14 +131,15 @@ function raise(p: Plan, s: Sky, l: i32): void {
   }
 }
 
-// Puts buffer b on segment l; returns its top.
+// Puts buffer b on segment l, or above it where it may not lie there; returns its top.
 function put(p: Plan, s: Sky, l: i32, b: i32): f64 {
   const h = getf(s.height, l);
   const r = geti(s.right, l);
   const from = geti(p.c0, b);
   let to = geti(p.c1, b);
-  const top = h + getf(p.size, b);
-  putf(p.off, b, h);
+  const at = lowestFor(p, b, h);
+  const top = at + getf(p.size, b);
+  putf(p.off, b, at);
   if (to < r) addSegment(p, s, to, r, h, from);
   else if (r < p.m && getf(s.height, r) == top) {
     to = geti(s.right, r);
@@ -167,7 +169,7 @@ export function skyline(p: Plan, limit: f64): f64 {
   p.work += f64(p.n);
   s.count = 0;
   addSegment(p, s, 0, p.m, 0, -1);
-  let peak: f64 = 0;
+  let peak = p.floor;
   p.peakAt = -1;
   for (let open = p.n; open > 0;) {
     const l = geti(s.heap, 0);

@@ -17,6 +17,17 @@ export class Plan {
   /** buffer whose top was the peak of the last skyline run */
   peakAt: i32;
   align: f64;
+  /** no pre-placed buffers, one alignment, one chunk */
+  plain: bool;
+  /** f64 per list entry, multiples of `align`; 0: all have `align` */
+  aligns: usize;
+  /** i32, list entries that are pre-placed, by ascending offset; nFixed of them, behind the n others */
+  fixed: usize;
+  nFixed: i32;
+  /** highest end of a pre-placed buffer */
+  floor: f64;
+  /** no buffer crosses a multiple of it; Infinity: no chunks */
+  chunk: f64;
   /** work done so far and the most that may be done, in buffers looked at */
   work: f64;
   budget: f64;
@@ -76,6 +87,11 @@ export function planInit(pWork: usize, align: f64, budget: f64, seed: i32): Plan
   p.budget = budget;
   p.work = 0;
   p.nList = 0;
+  p.plain = true;
+  p.aligns = 0;
+  p.nFixed = 0;
+  p.floor = 0;
+  p.chunk = Infinity;
   p.best = 0;
   p.lowerBound = 0;
   p.proved = 0;

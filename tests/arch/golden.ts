@@ -11,6 +11,8 @@ interface Rows {
 /** A causal model: logits after a prompt and through eight steps. */
 export interface CausalCase extends Rows {
   readonly kind: "causal";
+  /** general.architecture */
+  readonly arch: string;
   readonly prompt: readonly number[];
   readonly decode: readonly { readonly id: number; readonly margin: number }[];
   readonly ideal?: Rows;
@@ -20,6 +22,7 @@ export interface CausalCase extends Rows {
 /** An embedding model: one pooled vector per input. */
 export interface EmbeddingCase {
   readonly kind: "embedding";
+  readonly arch: string;
   readonly inputs: readonly (readonly number[])[];
   readonly pooled: readonly (readonly number[])[];
   readonly hidden_first_input: readonly (readonly number[])[];

@@ -33,6 +33,17 @@ export async function open(name: string, options: LoadOptions = {}): Promise<Mod
   }
 }
 
+/** What a file that is not built is refused with; undefined when it loads. */
+export async function refusal(name: string): Promise<FormatError | undefined> {
+  try {
+    (await loadModel(modelFile(name), { nThreads: 1 })).dispose();
+    return undefined;
+  } catch (error) {
+    if (error instanceof FormatError) return error;
+    throw error;
+  }
+}
+
 async function judge(golden: GoldenCase, model: Model): Promise<string | undefined | null> {
   return golden.kind === "causal" ? judgeCausal(golden, model) : judgeEmbedding(golden, model);
 }

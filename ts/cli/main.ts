@@ -1,6 +1,7 @@
 // The command line: finds the command, prints errors, sets the exit status.
 
 import { benchCommand } from "./bench.ts";
+import { chatCommand } from "./chat.ts";
 import { evalCommand } from "./eval.ts";
 import { inspectCommand } from "./inspect.ts";
 import { planCommand } from "./plan.ts";
@@ -12,6 +13,7 @@ export type Command = (args: readonly string[]) => Promise<void>;
 
 const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ["run", runCommand],
+  ["chat", chatCommand],
   ["eval", evalCommand],
   ["inspect", inspectCommand],
   ["plan", async (args) => planCommand(args, await planHost())],
@@ -21,6 +23,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
 const HELP = `slackwater: runs GGUF models in a wasm arena whose memory does not move
 
   slackwater run [MODEL] [-p PROMPT] [-n TOKENS] [--temp T] ...   tell a story; without MODEL: the one in the package
+  slackwater chat MODEL [--system TEXT] [-m MESSAGES.json]        a conversation, or one answer
   slackwater eval MODEL --text-file FILE                         mean negative log-likelihood of a text
   slackwater inspect MODEL                                       header and exact memory plan, nothing loaded
   slackwater plan MODEL|CSV [--svg FILE]                         memory plan of a model's graph, or of a list of buffers

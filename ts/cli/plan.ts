@@ -4,7 +4,9 @@ import { parseArgs } from "node:util";
 import { readFileSync, writeFileSync } from "node:fs";
 import { FormatError } from "../errors.ts";
 import { planToSVG } from "../runtime/plan_svg.ts";
-import { planBuffers, type Lifetime, type PlanHost } from "../runtime/planner.ts";
+import type { Lifetime } from "../runtime/plan_check.ts";
+import type { PlanHost } from "../runtime/plan_host.ts";
+import { planBuffers } from "../runtime/plan_list.ts";
 import { planReport, reportToText, type ReportSource } from "../runtime/report.ts";
 
 /** What the command needs from outside; tests hand in their own. */

@@ -3,21 +3,10 @@
 import { Flag } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";
 import { GraphBuilder } from "./builder.ts";
+import type { Plan } from "./plan.ts";
 import { toDot, toText } from "./print.ts";
 import { expand, type Program } from "./program.ts";
 import type { Tensor } from "./tensor.ts";
-
-/** A memory plan as the user sees it. */
-export interface Plan {
-  /** bytes of the compute buffer, scratch included */
-  readonly nBytes: number;
-  /** no placement can need fewer bytes, given the lifetimes */
-  readonly lowerBound: number;
-  toText(): string;
-  toJSON(): unknown;
-  /** picture of the plan: x = step, y = offset */
-  toSVG(): string;
-}
 
 /** Options of {@link Graph.compute}. */
 export interface ComputeOptions {

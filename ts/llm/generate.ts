@@ -35,6 +35,8 @@ export interface GenerateOptions extends SamplingOptions {
   readonly onProgress?: ProgressListener | undefined;
   /** sees the logits, F32 [nVocab], before each choice, and may change them in place; the array is used again */
   readonly onLogits?: ((logits: Float32Array) => void) | undefined;
+  /** hears of each token as it is chosen, with its log-probabilities when these are asked for */
+  readonly onToken?: ((id: number, logprobs?: TokenLogprobs) => void) | undefined;
   /** go on past end tokens: for benchmarks */
   readonly ignoreEos?: boolean | undefined;
   /** texts of control tokens in the prompt become those tokens; default true */
@@ -78,6 +80,7 @@ export const GENERATE_OPTIONS: readonly string[] = [
   "signal",
   "onProgress",
   "onLogits",
+  "onToken",
   "ignoreEos",
   "parseSpecial",
   "cachePrompt",
@@ -130,11 +133,6 @@ export class Run {
         { expected: context.nCtx, actual: this.#promptTokens.length },
       );
     }
-  }
-
-  /** Log-probabilities so far; empty when they were not asked for. */
-  get logprobs(): readonly TokenLogprobs[] {
-    return this.#logprobs;
   }
 
   /** Yields text as it becomes certain. Ends by the rules of {@link StopReason}. */
@@ -204,8 +202,10 @@ export class Run {
     if (this.#tokenizer.isEog(id) && this.#options.ignoreEos !== true) return "eos";
     this.#sampler.accept(id);
     this.#tokens.push(id);
-    const { logprobs } = this.#options;
-    if (logprobs !== undefined) this.#logprobs.push(logprobsOf(logits, this.#tokenizer.nVocab, id, logprobs));
+    const { logprobs: n, onToken } = this.#options;
+    const logprobs = n === undefined ? undefined : logprobsOf(logits, this.#tokenizer.nVocab, id, n);
+    if (logprobs !== undefined) this.#logprobs.push(logprobs);
+    onToken?.(id, logprobs);
     return id;
   }
 

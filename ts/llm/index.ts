@@ -1,6 +1,19 @@
 // Language models from GGUF files: the public surface of slackwater/llm.
 
 export type { KvType } from "./cache.ts";
+export { Chat, type ChatOptions, ChatStream, Completions } from "./chat/completions.ts";
+export type { ChatMessage, ChatTool, TextPart, ToolCall } from "./chat/messages.ts";
+export type { PromptOptions } from "./chat/prompt.ts";
+export type { ChatRequest } from "./chat/request.ts";
+export type {
+  ChatChunk,
+  ChatCompletion,
+  ChatDelta,
+  ChatLogprobs,
+  ChatTokenLogprob,
+  ChatUsage,
+  FinishReason,
+} from "./chat/response.ts";
 export type { EvaluateOptions, Evaluation } from "./evaluate.ts";
 export type {
   GenerateOptions,

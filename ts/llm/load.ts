@@ -11,7 +11,13 @@ import { Type } from "../types.ts";
 import { Context, graphList } from "./context.ts";
 import type { ProgressListener } from "./generate.ts";
 import { Model } from "./model.ts";
-import { type ContextOptions, type ModelPlan, planModel, readModelHeader } from "./plan_model.ts";
+import {
+  type ContextOptions,
+  type ModelHeader,
+  type ModelPlan,
+  planModel,
+  readModelHeader,
+} from "./plan_model.ts";
 
 /** Options of {@link loadModel}: its own, the context's, and those of the engine it makes. */
 export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" | "nBatch" | "kvType"> {
@@ -22,6 +28,8 @@ export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" 
    * faster products with the same bits; "file" keeps the file's order
    */
   readonly layout?: "quads" | "file" | undefined;
+  /** chat template in place of the file's: a Jinja text, the name of one in the file, or "chatml" */
+  readonly chatTemplate?: string | undefined;
   /** ends the load; what it took is given back */
   readonly signal?: AbortSignal | undefined;
   /** hears of the bytes loaded */
@@ -30,6 +38,7 @@ export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" 
 
 const OPTIONS = [
   "engine",
+  "chatTemplate",
   "signal",
   "onProgress",
   "nCtx",
@@ -61,7 +70,7 @@ export async function loadModel(input: SourceInput, options: LoadOptions = {}): 
   const { file, source } = await openGguf(input, { signal });
   let engine: Engine | undefined;
   try {
-    const header = readModelHeader(file);
+    const header = withTemplate(readModelHeader(file), options.chatTemplate);
     engine = options.engine ?? (await createEngine(engineOptions(options)));
     const plan = planModel(engine, header, options);
     return await load(engine, plan, source, options);
@@ -71,6 +80,10 @@ export async function loadModel(input: SourceInput, options: LoadOptions = {}): 
   } finally {
     await source.close();
   }
+}
+
+function withTemplate(header: ModelHeader, chatTemplate: string | undefined): ModelHeader {
+  return chatTemplate === undefined ? header : { ...header, templates: header.templates.with(chatTemplate) };
 }
 
 async function load(

@@ -4,6 +4,8 @@ import { checkOptions, GraphError } from "../errors.ts";
 import type { MemoryReport } from "../runtime/arena.ts";
 import type { Buffer } from "../runtime/backend.ts";
 import type { Engine } from "../runtime/engine.ts";
+import type { Chat } from "./chat/completions.ts";
+import { Prompter } from "./chat/prompt.ts";
 import { Context } from "./context.ts";
 import { evaluate, EVALUATE_OPTIONS, type EvaluateOptions, type Evaluation } from "./evaluate.ts";
 import type { GenerateOptions, Generation } from "./generate.ts";
@@ -21,6 +23,7 @@ export class Model {
   readonly params: Params;
   readonly tokenizer: Tokenizer;
   readonly #plan: ModelPlan;
+  readonly #prompter: Prompter;
   readonly #weights: Buffer;
   readonly #contexts = new Set<ModelContext>();
   readonly #main: ModelContext;
@@ -34,6 +37,7 @@ export class Model {
     this.params = plan.header.params;
     this.tokenizer = plan.header.tokenizer;
     this.#plan = plan;
+    this.#prompter = new Prompter(plan.header.templates, plan.header.tokenizer);
     this.#weights = weights;
     this.#ownsEngine = ownsEngine;
     this.#main = this.#open(context);
@@ -47,6 +51,11 @@ export class Model {
   /** The model's own context, which {@link generate} and {@link complete} use. */
   get context(): ModelContext {
     return this.#main;
+  }
+
+  /** Conversations in the model's own context: `chat.completions.create({ messages })`, as OpenAI's clients do it. */
+  get chat(): Chat {
+    return this.#main.chat;
   }
 
   /** Token ids of a text. */
@@ -128,6 +137,7 @@ export class Model {
   #open(context: Context): ModelContext {
     const host: ContextHost = {
       header: this.#plan.header,
+      prompter: this.#prompter,
       alive: () => this.#alive(),
       left: (which) => {
         this.#contexts.delete(which);

@@ -2,6 +2,8 @@
 
 import { checkOptions, GraphError } from "../errors.ts";
 import { decodeCache, encodeCache } from "./cache_file.ts";
+import { Chat } from "./chat/completions.ts";
+import type { Prompter } from "./chat/prompt.ts";
 import type { Context } from "./context.ts";
 import { GENERATE_OPTIONS, type GenerateOptions, type Generation, Run } from "./generate.ts";
 import type { ModelHeader } from "./plan_model.ts";
@@ -10,6 +12,7 @@ import type { SamplingOptions } from "./sampling.ts";
 /** The model behind a context. */
 export interface ContextHost {
   readonly header: ModelHeader;
+  readonly prompter: Prompter;
   /** @throws {GraphError} disposed */
   alive(): void;
   /** the context has given its memory back */
@@ -18,6 +21,8 @@ export interface ContextHost {
 
 /** A sequence of tokens with its keys and values. Made by `model.createContext()`; every model has one of its own too. */
 export class ModelContext {
+  /** conversations by the model's chat template */
+  readonly chat: Chat;
   readonly #host: ContextHost;
   readonly #context: Context;
   #busy = false;
@@ -26,6 +31,13 @@ export class ModelContext {
   constructor(host: ContextHost, context: Context) {
     this.#host = host;
     this.#context = context;
+    this.chat = new Chat({
+      tokenizer: host.header.tokenizer,
+      prompter: host.prompter,
+      name: host.header.name,
+      nCtx: context.nCtx,
+      generate: (prompt, options) => this.generate(prompt, options),
+    });
   }
 
   /** Positions the context holds. */

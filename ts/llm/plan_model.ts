@@ -25,6 +25,8 @@ const DEFAULT_BATCH = 64;
 
 /** A model as its header describes it. */
 export interface ModelHeader {
+  /** general.name, or the architecture where there is none */
+  readonly name: string;
   readonly build: BuildGraph;
   readonly params: Params;
   readonly tokenizer: Tokenizer;
@@ -48,6 +50,7 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   const tokenizer = loadTokenizer(meta);
   const templates = ChatTemplates.read(meta);
   return {
+    name: nameIn(meta) ?? params.arch,
     build: graphOf(params.arch),
     params,
     tokenizer,
@@ -56,6 +59,15 @@ export function readModelHeader(file: GgufFile): ModelHeader {
     fingerprint: fingerprint(file),
     tensors: loadTensors(params, file.tensors),
   };
+}
+
+// A name is no reason to refuse a file.
+function nameIn(meta: Metadata): string | undefined {
+  try {
+    return meta.str("general.name", "") || undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Leafs for the weights, without memory yet. */

@@ -9,7 +9,9 @@ const KEYS = {
   topK: ["top_k", 0, 2 ** 31],
   topP: ["top_p", 0, 1],
   minP: ["min_p", 0, 1],
-} as const satisfies Partial<Record<keyof SamplingOptions, readonly [key: string, low: number, high: number]>>;
+} as const satisfies Partial<
+  Record<keyof SamplingOptions, readonly [key: string, low: number, high: number]>
+>;
 
 /** What the file recommends; values that make no sense are left out, because a recommendation must not stop a load. */
 export function recommendedSampling(metadata: GgufFile["metadata"]): Partial<SamplingOptions> {

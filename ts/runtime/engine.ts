@@ -2,7 +2,8 @@
 
 import { CPU_ALIGN, Flag, NODE_BYTES } from "../../assembly/abi.ts";
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
-import { type ComputeOptions, Graph, type GraphHost, type Plan } from "../graph/graph.ts";
+import { type ComputeOptions, Graph, type GraphHost } from "../graph/graph.ts";
+import type { Plan } from "../graph/plan.ts";
 import { checkProgram, type Program } from "../graph/program.ts";
 import { checkQuads } from "../graph/quads.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";

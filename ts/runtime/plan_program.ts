@@ -1,7 +1,7 @@
 // Plans a program: records into the arena, the planner over them, offsets back to the tensors.
 
 import { NODE_BYTES, NODE_OFFS, NODE_PARENT, Op, Region } from "../../assembly/abi.ts";
-import type { Plan } from "../graph/graph.ts";
+import type { Plan, PlanReport } from "../graph/plan.ts";
 import type { Program } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import type { Arena } from "./arena.ts";
@@ -9,7 +9,7 @@ import type { Buffer, BufferType, Planned } from "./backend.ts";
 import { planToSVG } from "./plan_svg.ts";
 import { type GraphPlan, planGraph } from "./planner.ts";
 import { recordCount, writeRecords } from "./records.ts";
-import { planReport, type PlanReport, type ReportSource, reportToText } from "./report.ts";
+import { planReport, type ReportSource, reportToText } from "./report.ts";
 import type { Exports } from "./wasm.ts";
 
 /** What a program is planned with. */

@@ -2,6 +2,7 @@
 // plan_svg.ts.
 
 import { checkOptions } from "../errors.ts";
+import type { Consumer, PeakStep, PlanReport, Reuse } from "../graph/plan.ts";
 
 /** A tensor's memory, or the scratch of a step. */
 export interface ReportEntry {
@@ -28,54 +29,6 @@ export interface ReportSource {
   readonly entries: readonly ReportEntry[];
   /** name of a step, when steps have names */
   readonly stepName?: (step: number) => string;
-}
-
-/** An entry at the peak step and its share of the peak. */
-export interface Consumer {
-  readonly name: string;
-  readonly size: number;
-  readonly offset: number;
-  readonly lower: number;
-  readonly upper: number;
-  readonly scratch: boolean;
-}
-
-/** `name` lies where `previous` lay before. */
-export interface Reuse {
-  readonly name: string;
-  readonly size: number;
-  readonly previous: readonly string[];
-}
-
-/** The step that sets the peak: of those whose buffers reach it, the one with most bytes alive. */
-export interface PeakStep {
-  readonly step: number;
-  readonly name: string;
-  /** bytes alive in it, scratch included */
-  readonly alive: number;
-  readonly scratch: number;
-}
-
-export interface PlanReport {
-  readonly title: string;
-  readonly peak: number;
-  readonly lowerBound: number;
-  readonly sum: number;
-  readonly ms: number;
-  readonly optimal: boolean;
-  /** in the order of the entries */
-  readonly offsets: readonly number[];
-  readonly nEntries: number;
-  readonly nSteps: number;
-  /** bytes that re-use saves: sum - peak, never below 0 */
-  readonly saved: number;
-  readonly peakStep: PeakStep;
-  /** most scratch of one step */
-  readonly scratch: number;
-  /** largest first */
-  readonly consumers: readonly Consumer[];
-  /** largest first */
-  readonly reuse: readonly Reuse[];
 }
 
 export interface ReportOptions {
@@ -219,9 +172,9 @@ function percent(part: number, whole: number): string {
 
 /** The report as text for a terminal. */
 export function reportToText(r: PlanReport): string {
-  const gap = r.optimal
-    ? "reached: no plan is smaller"
-    : `${percent(r.peak - r.lowerBound, r.lowerBound)} below`;
+  const below = `${percent(r.peak - r.lowerBound, r.peak)} below`;
+  const proved = r.optimal ? "; a complete search found no smaller plan" : "";
+  const gap = r.peak === r.lowerBound ? "reached: no plan is smaller" : below + proved;
   const step = r.peakStep.name === "" ? "" : ` (${r.peakStep.name})`;
   const lines = [
     `${r.title}: ${formatBytes(r.peak)} for ${r.nEntries} buffers over ${r.nSteps} steps, planned in ${r.ms.toFixed(2)} ms`,

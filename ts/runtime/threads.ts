@@ -4,7 +4,14 @@
 //   this thread may block:            this is thread 0; workers 1.. sleep in wasm between runs
 //   a page's main thread:             a leader worker is thread 0; this thread awaits its message
 
-import { CTRL_ABORT, CTRL_ERROR_NODE, CTRL_PATIENCE, CTRL_SPIN, MAX_THREADS, type Status } from "../../assembly/abi.ts";
+import {
+  CTRL_ABORT,
+  CTRL_ERROR_NODE,
+  CTRL_PATIENCE,
+  CTRL_SPIN,
+  MAX_THREADS,
+  type Status,
+} from "../../assembly/abi.ts";
 import workerSource from "../../build/worker.txt";
 import { builtinModule } from "../builtin.ts";
 import { DeviceError } from "../errors.ts";
@@ -68,20 +75,33 @@ function canBlock(): boolean {
   }
 }
 
+/** The control block. */
+function cellsOf(memory: WebAssembly.Memory): Int32Array {
+  return new Int32Array(memory.buffer, 0, 4096 / 4);
+}
+
 /** Threads that run node ranges together. */
 export class ThreadPool {
   #nThreads: number;
   readonly #core: Exports;
-  readonly #cells: Int32Array;
+  readonly #memory: WebAssembly.Memory;
+  #view: Int32Array;
   #workers: readonly Thread[];
   #leader: Thread | undefined;
 
   private constructor(options: PoolOptions, workers: readonly Thread[], leader: Thread | undefined) {
     this.#nThreads = options.nThreads;
     this.#core = options.core;
-    this.#cells = new Int32Array(options.memory.buffer, 0, 4096 / 4);
+    this.#memory = options.memory;
+    this.#view = cellsOf(options.memory);
     this.#workers = workers;
     this.#leader = leader;
+  }
+
+  // Plain memory that grows detaches its views.
+  get #cells(): Int32Array {
+    if (this.#view.length === 0) this.#view = cellsOf(this.#memory);
+    return this.#view;
   }
 
   /** Threads that compute. */
@@ -103,7 +123,7 @@ export class ThreadPool {
     const { module, memory, nThreads } = options;
     if (nThreads <= 1) return ThreadPool.single(options);
     const blocking = canBlock();
-    const cells = new Int32Array(memory.buffer, 0, 4096 / 4);
+    const cells = cellsOf(memory);
     cells[CTRL_PATIENCE / 4] = options.patience ?? PATIENCE;
     cells[CTRL_SPIN / 4] = nThreads <= (reportedCores() ?? 1) ? SPIN : 0;
     const threads: Thread[] = [];

@@ -43,6 +43,8 @@ const TAKEN: readonly string[] = [
 export class Prompter {
   readonly #templates: ChatTemplates;
   readonly #tokenizer: Tokenizer;
+  /** the last other choice, so that its template is compiled once */
+  #other: { readonly text: string; readonly prompter: Prompter } | undefined;
   readonly #wantsParts = new WeakMap<ChatTemplate, Promise<boolean>>();
 
   constructor(templates: ChatTemplates, tokenizer: Tokenizer) {
@@ -53,7 +55,11 @@ export class Prompter {
   /** The same with another choice of template, see {@link ChatTemplates.with}. */
   with(chatTemplate: string | undefined): Prompter {
     if (chatTemplate === undefined) return this;
-    return new Prompter(this.#templates.with(chatTemplate), this.#tokenizer);
+    if (this.#other?.text !== chatTemplate) {
+      const prompter = new Prompter(this.#templates.with(chatTemplate), this.#tokenizer);
+      this.#other = { text: chatTemplate, prompter };
+    }
+    return this.#other.prompter;
   }
 
   /**

@@ -1,0 +1,66 @@
+// What a user sees of a memory plan.
+
+/** A memory plan as the user sees it. */
+export interface Plan {
+  /** bytes of the compute buffer, scratch included */
+  readonly nBytes: number;
+  /** no placement can need fewer bytes, given the lifetimes */
+  readonly lowerBound: number;
+  /** what sets the peak, who fills it, who re-uses whose memory, what re-use saves */
+  report(): PlanReport;
+  /** the report for a terminal */
+  toText(): string;
+  /** report and lifetimes as plain data */
+  toJSON(): object;
+  /** picture of the plan: x = step, y = offset */
+  toSVG(): string;
+}
+
+/** An entry at the peak step and its share of the peak. */
+export interface Consumer {
+  readonly name: string;
+  readonly size: number;
+  readonly offset: number;
+  readonly lower: number;
+  readonly upper: number;
+  readonly scratch: boolean;
+}
+
+/** `name` lies where `previous` lay before. */
+export interface Reuse {
+  readonly name: string;
+  readonly size: number;
+  readonly previous: readonly string[];
+}
+
+/** The step that sets the peak: of those whose buffers reach it, the one with most bytes alive. */
+export interface PeakStep {
+  readonly step: number;
+  readonly name: string;
+  /** bytes alive in it, scratch included */
+  readonly alive: number;
+  readonly scratch: number;
+}
+
+/** Figures of a plan, in bytes and steps. */
+export interface PlanReport {
+  readonly title: string;
+  readonly peak: number;
+  readonly lowerBound: number;
+  readonly sum: number;
+  readonly ms: number;
+  readonly optimal: boolean;
+  /** in the order of the entries */
+  readonly offsets: readonly number[];
+  readonly nEntries: number;
+  readonly nSteps: number;
+  /** bytes that re-use saves: sum - peak, never below 0 */
+  readonly saved: number;
+  readonly peakStep: PeakStep;
+  /** most scratch of one step */
+  readonly scratch: number;
+  /** largest first */
+  readonly consumers: readonly Consumer[];
+  /** largest first */
+  readonly reuse: readonly Reuse[];
+}
