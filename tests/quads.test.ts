@@ -1,10 +1,16 @@
 // Weights in quads against the same weights in file order: the layout and back, products and rows, in both builds.
-import { describe, expect, test } from "vitest";
+import { join } from "node:path";
+import { describe, expect, test, vi } from "vitest";
 import { Flag, Op } from "../assembly/abi.ts";
+import { quadLeafs } from "../ts/graph/quads.ts";
+import { type Tensor, leaf } from "../ts/graph/tensor.ts";
+import { loadModel } from "../ts/llm/index.ts";
 import { dotType, mulMatDef } from "../ts/ops/mul_mat.ts";
+import { createEngine, type Engine } from "../ts/runtime/engine.ts";
 import { rowBytes } from "../ts/shape.ts";
 import { Type, typeInfo } from "../ts/types.ts";
 import { BUILDS, Core, type Stored, samples, stream } from "./core.ts";
+import { dataDir, describeWith } from "./data.ts";
 
 const TYPES = [Type.Q4_0, Type.Q5_0, Type.Q8_0, Type.Q4_K, Type.Q6_K].map((t) => [Type[t], t] as const);
 
@@ -164,4 +170,114 @@ test("both builds lay the same bytes and give the same bits", async () => {
     }),
   );
   for (const r of results) expect(r).toEqual(results[0]);
+});
+
+// A leaf with random rows in an engine's memory.
+function weightOf(engine: Engine, type: Type, k: number, m: number): Tensor {
+  const w = leaf("w", type, [k, m]);
+  engine.allocate([w], "weights");
+  w.write(weights(type, k, m, 9));
+  return w;
+}
+
+test("views at whole quads are products of their rows, by one thread and three", async () => {
+  const results: Uint32Array[] = [];
+  for (const [nThreads, laid] of [
+    [1, false],
+    [1, true],
+    [3, true],
+  ] as const) {
+    using engine = await createEngine({ nThreads });
+    const w = weightOf(engine, Type.Q5_0, 96, 20);
+    if (laid) engine.toQuads([w]);
+    expect(w.flags & Flag.QUADS).toBe(laid ? Flag.QUADS : 0);
+    for (const n of [1, 3, 6]) {
+      using g = engine.graph();
+      const x = g.input("x", Type.F32, [96, n]);
+      const part = g.view(w, [96, 12], { nb: [w.nb[1]], offset: 4 * w.nb[1] });
+      const y = [g.mulMat(w, x).asOutput("all"), g.mulMat(part, x).asOutput("part")];
+      g.plan();
+      x.write(samples(96 * n, stream(n)));
+      await g.compute();
+      results.push(...(await Promise.all(y.map(async (t) => bits((await t.read()) as Float32Array)))));
+    }
+  }
+  for (let i = 0; i < 12; i++) expect(results[6 + i]).toEqual(results[i % 6]);
+});
+
+test("a leaf in quads is refused where file order is read", async () => {
+  using engine = await createEngine({ nThreads: 1 });
+  const w = weightOf(engine, Type.Q8_0, 32, 8);
+  engine.toQuads([w]);
+  const refused = (build: (g: ReturnType<Engine["graph"]>) => Tensor): void => {
+    using g = engine.graph();
+    build(g).asOutput("y");
+    expect(() => g.plan()).toThrow(expect.objectContaining({ code: "bad-source" }));
+  };
+  const nb = [w.nb[1]];
+  refused((g) => g.cast(w, Type.F32));
+  refused((g) => g.mulMat(g.view(w, [32, 4], { nb, offset: 2 * w.nb[1] }), g.input("x", Type.F32, [32, 1])));
+  refused((g) => g.mulMat(g.view(w, [32, 3], { nb }), g.input("x", Type.F32, [32, 1])));
+  refused((g) => {
+    const every = g.view(w, [32, 4], { nb: [2 * w.nb[1]] });
+    return g.mulMat(every, g.input("x", Type.F32, [32, 1]));
+  });
+  refused((g) => {
+    const ids = g.input("ids", Type.I32, [1, 1]);
+    return g.mulMatId(g.reshape(w, [32, 4, 2]), g.input("x", Type.F32, [32, 1, 1]), ids);
+  });
+  expect(() => w.write(weights(Type.Q8_0, 32, 8, 9))).toThrow(/quads/);
+  await expect(w.readBytes()).rejects.toThrow(/quads/);
+});
+
+test("only leafs that nothing else reads, of whole quads, are chosen", async () => {
+  using engine = await createEngine({ nThreads: 1 });
+  using g = engine.graph();
+  const w = (name: string, m: number, type = Type.Q8_0): Tensor => leaf(name, type, [32, m]);
+  const [plain, odd, f16, cast, cut, table] = [
+    w("p", 8),
+    w("o", 6),
+    w("h", 8, Type.F16),
+    w("c", 8),
+    w("v", 8),
+    w("t", 8),
+  ];
+  const x = g.input("x", Type.F32, [32, 1]);
+  for (const a of [plain, odd, f16, cast, table]) g.mulMat(a, x).asOutput();
+  g.getRows(table, g.input("ids", Type.I32, [2])).asOutput();
+  g.cast(cast, Type.F32).asOutput();
+  g.mulMat(g.view(cut, [32, 4], { nb: [cut.nb[1]], offset: cut.nb[1] }), x).asOutput();
+  expect([...quadLeafs([g.program()])].map((t) => t.name).sort()).toEqual(["p", "t"]);
+});
+
+describeWith("models", "a model in quads", () => {
+  test.each(["q4_0", "q8_0"])("%s computes the logits of file order", async (type) => {
+    const path = join(dataDir("models"), `stories260K/stories260K-${type}.gguf`);
+    const run = async (layout: "quads" | "file"): Promise<unknown> => {
+      using model = await loadModel(path, { layout, nThreads: 1, nCtx: 64 });
+      const { meanNll } = await model.evaluate("Once upon a time, there was a little girl.");
+      const { tokens, text } = await model.complete("Once upon a time", { maxTokens: 24, temperature: 0 });
+      return { meanNll, tokens, text };
+    };
+    expect(await run("quads")).toEqual(await run("file"));
+  });
+
+  test("matrices and the embedding lie in quads unless file order is asked for", async () => {
+    const path = join(dataDir("models"), "stories260K/stories260K-q8_0.gguf");
+    using engine = await createEngine({ nThreads: 1 });
+    const toQuads = vi.spyOn(engine, "toQuads");
+    using inFile = await loadModel(path, { engine, layout: "file", nCtx: 8 });
+    expect(toQuads).not.toHaveBeenCalled();
+    using inQuads = await loadModel(path, { engine, nCtx: 8 });
+    const laid = toQuads.mock.calls.flatMap(([leafs]) => leafs.filter((t) => (t.flags & Flag.QUADS) !== 0));
+    expect(laid.map((t) => t.name)).toEqual(
+      expect.arrayContaining(["token_embd.weight", "blk.0.attn_q.weight"]),
+    );
+    expect(inQuads.nCtx).toBe(inFile.nCtx);
+  });
+
+  test("a layout of another name is refused", async () => {
+    const layout = "rows" as "file";
+    await expect(loadModel(new Uint8Array(0), { layout })).rejects.toThrow(/layout/);
+  });
 });
