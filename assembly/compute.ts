@@ -5,28 +5,38 @@
 
 import { NODE_BYTES, Op } from "./abi";
 import { barrier, checkAbort, enter } from "./control";
+import { arange, timestepEmbedding } from "./kernels/arange";
 import { addId } from "./kernels/add_id";
 import { argmax, argsort, topK } from "./kernels/argsort";
 import { add, div, mul, sub } from "./kernels/binary";
 import { concat } from "./kernels/concat";
+import { conv2d, conv2dDw } from "./kernels/conv_2d";
+import { convTranspose1d, convTranspose2d } from "./kernels/conv_transpose";
 import { cpy } from "./kernels/cpy";
-import { diagMaskInf } from "./kernels/diag_mask_inf";
+import { diagMaskInf, diagMaskZero } from "./kernels/diag_mask_inf";
 import { flashAttnExt } from "./kernels/flash_attn_ext";
 import { getRows } from "./kernels/get_rows";
 import { glu } from "./kernels/glu";
+import { im2col } from "./kernels/im2col";
 import { mulMat } from "./kernels/mul_mat";
+import { groupNorm, l2Norm, norm, rmsNorm } from "./kernels/norm";
+import { pad, padReflect1d, roll } from "./kernels/pad";
+import { acc, set } from "./kernels/patch";
+import { pool1d, pool2d } from "./kernels/pool";
 import { mulMatId } from "./kernels/mul_mat_id";
-import { l2Norm, norm, rmsNorm } from "./kernels/norm";
 import { cumsum, mean, sum, sumRows } from "./kernels/reduce";
 import { repeat } from "./kernels/repeat";
 import { rope } from "./kernels/rope";
 import { setRows } from "./kernels/set_rows";
 import { softMax } from "./kernels/soft_max";
+import { ssmConv } from "./kernels/ssm_conv";
+import { diag, tri } from "./kernels/tri";
 import { clamp, cos, fill, leakyRelu, log, scale, sin, sqr, sqrt, unary } from "./kernels/unary";
+import { upscale } from "./kernels/upscale";
 import { Node } from "./node";
 
 // A new op must be looked at here: add its case to dispatch(), then raise this number.
-if (Op.COUNT != 44) ERROR("compute.ts: new op without a kernel case");
+if (Op.COUNT != 65) ERROR("compute.ts: new op without a kernel case");
 
 /** Runs this thread's share; false when the run was left early. */
 export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nth: i32): bool {
@@ -41,7 +51,7 @@ export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nt
   return true;
 }
 
-// Two halves, so that each stays small enough for an engine to compile at once.
+// Three parts, so that each stays small enough for an engine to compile at once.
 // prettier-ignore
 function dispatch(n: Node, ith: i32, nth: i32): void {
   switch (n.op) {
@@ -75,7 +85,8 @@ function dispatch(n: Node, ith: i32, nth: i32): void {
 // prettier-ignore
 function dispatchElements(n: Node, ith: i32, nth: i32): void {
   switch (n.op) {
-    case Op.ADD: return add(n, ith, nth);
+    case Op.ADD:
+    case Op.ADD1: return add(n, ith, nth);
     case Op.ADD_ID: return addId(n, ith, nth);
     case Op.SUB: return sub(n, ith, nth);
     case Op.MUL: return mul(n, ith, nth);
@@ -91,6 +102,34 @@ function dispatchElements(n: Node, ith: i32, nth: i32): void {
     case Op.FILL: return fill(n, ith, nth);
     case Op.UNARY: return unary(n, ith, nth);
     case Op.GLU: return glu(n, ith, nth);
+    default: dispatchImages(n, ith, nth);
+  }
+}
+
+// Signals and images, and what is seldom used.
+// prettier-ignore
+function dispatchImages(n: Node, ith: i32, nth: i32): void {
+  switch (n.op) {
+    case Op.ACC: return acc(n, ith, nth);
+    case Op.SET: return set(n, ith, nth);
+    case Op.GROUP_NORM: return groupNorm(n, ith, nth);
+    case Op.IM2COL: return im2col(n, ith, nth);
+    case Op.CONV_2D: return conv2d(n, ith, nth);
+    case Op.CONV_2D_DW: return conv2dDw(n, ith, nth);
+    case Op.CONV_TRANSPOSE_1D: return convTranspose1d(n, ith, nth);
+    case Op.CONV_TRANSPOSE_2D: return convTranspose2d(n, ith, nth);
+    case Op.POOL_1D: return pool1d(n, ith, nth);
+    case Op.POOL_2D: return pool2d(n, ith, nth);
+    case Op.UPSCALE: return upscale(n, ith, nth);
+    case Op.PAD: return pad(n, ith, nth);
+    case Op.PAD_REFLECT_1D: return padReflect1d(n, ith, nth);
+    case Op.ROLL: return roll(n, ith, nth);
+    case Op.ARANGE: return arange(n, ith, nth);
+    case Op.TIMESTEP_EMBEDDING: return timestepEmbedding(n, ith, nth);
+    case Op.DIAG_MASK_ZERO: return diagMaskZero(n, ith, nth);
+    case Op.TRI: return tri(n, ith, nth);
+    case Op.DIAG: return diag(n, ith, nth);
+    case Op.SSM_CONV: return ssmConv(n, ith, nth);
     default: unreachable();
   }
 }

@@ -1,7 +1,6 @@
 // Tiny models of every architecture: against llama.cpp's logits, and against themselves in other batches and threads.
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { Model } from "../ts/llm/index.ts";
 import { archDir, best, type CausalCase, caseNames, nmse, readCase } from "./arch/golden.ts";
 import { causalRows, open, refusal, runCase } from "./arch/run.ts";
 
@@ -21,15 +20,16 @@ describe.skipIf(!built)("golden models", () => {
   });
 
   test.for(causal)("%s: same bits token by token, in one batch, on two threads", async (name) => {
-    if ((await open(name)) === null) return expectRefusal(name);
     const golden = readCase(name) as CausalCase;
     const run = async (nBatch: number, nThreads: number): Promise<Float32Array[]> => {
-      const model = (await open(name, { nBatch, nThreads }))!;
+      const model = await open(name, { nBatch, nThreads });
+      if (model === null) return [];
       const { prompt, steps } = await causalRows(golden, model);
       model.dispose();
       return [...prompt, ...steps];
     };
     const single = await run(1, 1);
+    if (single.length === 0) return expectRefusal(name);
     expect(await run(64, 1)).toEqual(single);
     expect(await run(7, 2)).toEqual(single);
   });
@@ -38,7 +38,6 @@ describe.skipIf(!built)("golden models", () => {
 /** A file that cannot be run says why: its architecture by name, or the tensor and its type. */
 async function expectRefusal(name: string): Promise<void> {
   const error = await refusal(name);
-  if (error === undefined) return expect(Model.prototype).not.toHaveProperty("embed"); // loads, but has no vectors yet
   expect(error?.code).toMatch(/^unsupported-(arch|type)$/);
   if (error?.code === "unsupported-arch") expect(error.message).toContain(readCase(name).arch);
   else expect(error?.details.tensor).toBeDefined();

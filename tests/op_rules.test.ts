@@ -237,6 +237,83 @@ const REFUSED: Refused[] = [
     code: "bad-param",
     message: "transpose: a is of a block type, expected a type without blocks",
   },
+  {
+    op: Op.CONV_2D,
+    src: [x([3, 3, 2, 4]), x([9, 9, 3])],
+    params: {},
+    code: "bad-shape",
+    message: "conv_2d: [3,3,2,4] and [9,9,3,1]: numbers of channels (ne[2]) differ",
+  },
+  {
+    op: Op.CONV_2D,
+    src: [x([3, 3, 2, 4]), x([2, 9, 2])],
+    params: {},
+    code: "bad-shape",
+    message: "conv_2d: a window of 3 does not fit into 2 elements",
+  },
+  {
+    op: Op.IM2COL,
+    src: [x([3, 3, 2, 4]), x([9, 9, 2])],
+    params: { s0: 0 },
+    code: "bad-param",
+    message: "im2col: s0 is 0, expected an integer from 1 to 1048576",
+  },
+  {
+    op: Op.CONV_2D_DW,
+    src: [x([3, 3, 1, 4]), x([9, 9, 3])],
+    params: {},
+    code: "bad-shape",
+    message: "conv_2d_dw: [3,3,1,4] and [9,9,3,1]: expected one filter per channel",
+  },
+  {
+    op: Op.POOL_2D,
+    src: [x([9, 9])],
+    params: { pool: "max", k0: 2, k1: 2, p0: 2 },
+    code: "bad-param",
+    message: "pool_2d: p0 is 2, expected an integer from 0 to 1",
+  },
+  {
+    op: Op.GROUP_NORM,
+    src: [x([4, 4, 6])],
+    params: { nGroups: 7, eps: 0 },
+    code: "bad-param",
+    message: "group_norm: nGroups is 7, expected an integer from 1 to 6",
+  },
+  {
+    op: Op.PAD_REFLECT_1D,
+    src: [x([4])],
+    params: { p0: 4, p1: 0 },
+    code: "bad-param",
+    message: "pad_reflect_1d: p0 is 4, expected an integer from 0 to 3",
+  },
+  {
+    op: Op.SET,
+    src: [x([4, 4]), x([4, 2])],
+    params: { nb: [16, 64, 64], offset: 36 },
+    code: "bad-param",
+    message: "set: end is 68, expected at most 64 bytes, the size of a",
+  },
+  {
+    op: Op.ARANGE,
+    src: [],
+    params: { start: 1, stop: 0, step: 1 },
+    code: "bad-param",
+    message: "arange: number of elements is -1, expected 1 to 2^31 - 1",
+  },
+  {
+    op: Op.ADD1,
+    src: [x([4]), x([2])],
+    params: {},
+    code: "bad-shape",
+    message: "add1: [1,1,1,1] and [2,1,1,1]: b is not a single number",
+  },
+  {
+    op: Op.TRI,
+    src: [x([4, 3])],
+    params: { keep: 0 },
+    code: "bad-shape",
+    message: "tri: [4,3,1,1] and [4,3,1,1]: expected square matrices",
+  },
 ];
 
 describe("op rules", () => {
@@ -319,6 +396,20 @@ describe("row ids", () => {
       new Set([3]),
     ]);
   });
+});
+
+test("acc in place changes a itself", async () => {
+  using g = engine.graph();
+  const a = g.input("a", Type.F32, [4, 3]);
+  const b = g.input("b", Type.F32, [2, 2]);
+  const y = g.acc(a, b, { nb: [16, 48, 48], offset: 20, inplace: true }).asOutput();
+  g.plan();
+  a.write(new Float32Array(12).fill(10));
+  b.write([1, 2, 3, 4]);
+  await g.compute();
+  const changed = [10, 10, 10, 10, 10, 11, 12, 10, 10, 13, 14, 10];
+  expect(Array.from((await a.read()) as Float32Array)).toEqual(changed);
+  expect(Array.from((await y.read()) as Float32Array)).toEqual(changed);
 });
 
 describe("live columns", () => {

@@ -70,7 +70,7 @@ function source(g: Graph, s: Source, data: Stored, how: How, leafs: Tensor[]): T
 }
 
 function leafOf(g: Graph, s: Source, { bytes }: Stored, how: How, leafs: Tensor[]): Tensor {
-  const t = how === "in place" ? g.leaf("x", s.type, s.ne) : g.input("x", s.type, s.ne);
+  const t = how === "in place" && s.kept !== true ? g.leaf("x", s.type, s.ne) : g.input("x", s.type, s.ne);
   written.set(t, bytes);
   leafs.push(t);
   return t;

@@ -87,6 +87,7 @@ describe("llama parameters", () => {
       nExpertUsed: 0,
       nFfExpert: 48,
       nFfShared: 0,
+      expertsEvery: 0,
       embdScale: 1,
       attnScale: 1 / Math.sqrt(8),
       attnSoftcap: 0,

@@ -44,6 +44,7 @@ export type GraphCode =
   | "too-large"
   | "unsupported-op"
   | "context-full"
+  | "unsupported"
   | "token-range"
   | "disposed"
   | "busy";

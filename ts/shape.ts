@@ -73,3 +73,51 @@ export function alignUp(value: number, align: number): number {
 export function str(ne: readonly number[]): string {
   return `[${ne.join(",")}]`;
 }
+
+/** Elements at these strides, the first at `offs`, bytes. */
+export interface Region {
+  readonly type: Type;
+  readonly ne: Shape;
+  readonly nb: Strides;
+  readonly offs: number;
+}
+
+/** True when two different indices name the same bytes: a tensor that cannot be written to. */
+export function foldsOnto({ type, ne, nb }: Omit<Region, "offs">): boolean {
+  if (nelements(ne) === 0) return false;
+  const { blockSize, typeSize } = typeInfo(type)!;
+  const counts = [ne[0] / blockSize, ne[1], ne[2], ne[3]];
+  const dims = counts.map((n, i) => ({ n, step: nb[i]! })).filter(({ n }) => n > 1);
+  let extent = typeSize;
+  for (const { n, step } of dims.sort((a, b) => a.step - b.step)) {
+    if (step < extent) return true;
+    extent += (n - 1) * step;
+  }
+  return false;
+}
+
+/**
+ * True when two regions of one memory have bytes in common. Exact for equal strides that nest; with other strides
+ * regions count as meeting when one begins before the other ends.
+ */
+export function meet(a: Region, b: Region): boolean {
+  const apart = b.offs - a.offs;
+  if (nelements(a.ne) === 0 || nelements(b.ne) === 0) return false;
+  if (apart >= nbytes(a.type, a.ne, a.nb) || -apart >= nbytes(b.type, b.ne, b.nb)) return false;
+  const { blockSize, typeSize } = typeInfo(a.type)!;
+  const dims = [3, 2, 1, 0].map((i) => {
+    const per = i === 0 ? blockSize : 1;
+    return { step: a.nb[i]!, up: a.ne[i]! / per - 1, down: b.ne[i]! / per - 1, same: a.nb[i] === b.nb[i] };
+  });
+  const real = dims.filter(({ up, down }) => up > 0 || down > 0);
+  if (!real.every(({ same }) => same)) return true;
+  real.sort((p, q) => q.step - p.step);
+  // apart = sum of k step for some k in [-down, up] of each dimension, up to less than an element
+  const reach = (rest: number, i: number): boolean => {
+    if (i === real.length) return Math.abs(rest) < typeSize;
+    const { step, up, down } = real[i]!;
+    const k = Math.floor(rest / step);
+    return [k, k + 1].some((n) => n >= -down && n <= up && reach(rest - n * step, i + 1));
+  };
+  return reach(apart, 0);
+}

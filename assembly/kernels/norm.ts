@@ -1,9 +1,10 @@
-// NORM RMS_NORM L2_NORM: each row divided by a measure of its own size. Rows of f32; dst may be src0.
+// NORM RMS_NORM L2_NORM GROUP_NORM: each row, or group of channels, divided by a measure of its own size. Rows of f32; dst
+// may be src0.
 
 import { Type } from "../abi";
 import { loadLanes, storeLanes } from "../math/lanes";
 import { sumRow, sumSquares } from "../math/reduce";
-import { liveRows, Node, paramF, rowPtr, share } from "../node";
+import { liveRows, Node, paramF, paramI, rowAt, rowPtr, share } from "../node";
 
 /** x / sqrt(mean(x^2) + eps) */
 export function rmsNorm(n: Node, ith: i32, nth: i32): void {
@@ -38,6 +39,36 @@ export function l2Norm(n: Node, ith: i32, nth: i32): void {
   for (let r = share(rows, ith, nth), end = share(rows, ith + 1, nth); r < end; r++) {
     const px = rowPtr(x, r);
     affineRow(px, rowPtr(n, r), n.ne0, 0, <f32>1 / max<f32>(sqrt<f32>(sumSquares(px, n.ne0, 0)), eps));
+  }
+}
+
+/** Parameters: groups, eps. As norm(), over all rows of ceil(ne2 / groups) channels; threads split the groups. */
+export function groupNorm(n: Node, ith: i32, nth: i32): void {
+  const channels = max(1, (n.ne2 + paramI(n, 0) - 1) / paramI(n, 0));
+  const groups = (n.ne2 + channels - 1) / channels;
+  const total = groups * n.ne3;
+  for (let g = share(total, ith, nth), end = share(total, ith + 1, nth); g < end; g++) {
+    const first = (g % groups) * channels;
+    normGroup(n, first, min(n.ne2, first + channels), g / groups);
+  }
+}
+
+// Channels [first, last) of batch i3.
+function normGroup(n: Node, first: i32, last: i32, i3: i32): void {
+  const x = n.src0!;
+  const count = <f64>n.ne0 * n.ne1 * (last - first);
+  let sum: f64 = 0;
+  for (let c = first; c < last; c++) {
+    for (let i = 0; i < n.ne1; i++) sum += sumRow(Type.F32, rowAt(x, i, c, i3), 4, n.ne0);
+  }
+  const mean = <f32>(sum / count);
+  sum = 0;
+  for (let c = first; c < last; c++) {
+    for (let i = 0; i < n.ne1; i++) sum += sumSquares(rowAt(x, i, c, i3), n.ne0, mean);
+  }
+  const factor = <f32>1 / sqrt<f32>(<f32>(sum / count) + paramF(n, 1));
+  for (let c = first; c < last; c++) {
+    for (let i = 0; i < n.ne1; i++) affineRow(rowAt(x, i, c, i3), rowAt(n, i, c, i3), n.ne0, mean, factor);
   }
 }
 

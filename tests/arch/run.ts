@@ -44,7 +44,7 @@ export async function refusal(name: string): Promise<FormatError | undefined> {
   }
 }
 
-async function judge(golden: GoldenCase, model: Model): Promise<string | undefined | null> {
+async function judge(golden: GoldenCase, model: Model): Promise<string | undefined> {
   return golden.kind === "causal" ? judgeCausal(golden, model) : judgeEmbedding(golden, model);
 }
 
@@ -97,8 +97,22 @@ async function forced(
   return rows;
 }
 
-async function judgeEmbedding(_golden: EmbeddingCase, _model: Model): Promise<string | undefined | null> {
-  return null;
+/** Rows are looked at too, for which the files state no limit: that of the table form of GELU, generously. */
+const ROWS_LIMIT = 1e-5;
+
+async function judgeEmbedding(golden: EmbeddingCase, model: Model): Promise<string | undefined> {
+  const { inputs, pooled, hidden_first_input: rows, ideal, tolerance } = golden;
+  const together = await model.embed(inputs, { normalize: false });
+  const vectors = together.map(({ embedding }) => embedding);
+  const far = judgeRows(vectors, pooled, ideal?.pooled, tolerance);
+  if (far !== undefined) return far;
+  for (const [i, input] of inputs.entries()) {
+    const [alone] = await model.embed([input], { normalize: false });
+    if (alone!.embedding.join() !== vectors[i]!.join()) return `input ${i} alone gives another vector`;
+  }
+  const [all] = await model.embed(inputs.slice(0, 1), { pooling: "none" });
+  const hidden = nmse([all!.embedding], [rows.flat()]);
+  return hidden <= ROWS_LIMIT ? undefined : `rows of the first input: nmse ${hidden.toExponential(2)}`;
 }
 
 function judgeRows(

@@ -19,6 +19,8 @@ export interface Source {
   readonly fill?: Fill;
   /** permuted before use: dimension i of what is stored (`ne`) becomes dimension axes[i] */
   readonly axes?: readonly [number, number, number, number];
+  /** its memory is never offered to the result: a cast of a source runs first */
+  readonly kept?: boolean;
 }
 
 /** Element of a source as the operator sees it; indices are taken modulo the shape, which is what repeating means. */

@@ -127,11 +127,33 @@ function operand(g: Graph, c: Case, s: OperandSpec, bases: Map<string, Tensor>):
 
 // ---- whole graphs
 
+/**
+ * With GELU computed exactly a graph must be near ggml's result. Where the difference grows because values are rounded to
+ * F16 later on, two weaker statements must hold together: the exact result is within the file's own limit, and with
+ * GELU through F16, as ggml's table has it, the graph agrees as closely as graphs without GELU do.
+ */
 async function runGraph(engine: Engine, c: Case, spec: GraphSpec): Promise<Outcome> {
+  const strict = Math.max(limitOf(spec.tol, Type.F32), attentionLimit(spec));
+  if (!usesTable(spec)) return evaluate(engine, c, spec, strict, false);
+  const exact = await evaluate(engine, c, spec, Math.max(strict, TABLE_LIMIT), false);
+  if (exact.kind !== "failed") return exact;
+  const near = await evaluate(engine, c, spec, spec.tol.max!, false);
+  const asTable = await evaluate(engine, c, spec, strict, true);
+  return near.kind === "passed" && asTable.kind === "passed" ? PASSED : exact;
+}
+
+async function evaluate(
+  engine: Engine,
+  c: Case,
+  spec: GraphSpec,
+  limit: number,
+  asTable: boolean,
+): Promise<Outcome> {
   using g = engine.graph();
   const tensors: Tensor[] = [];
   for (const t of spec.tensors) {
     if (t.id < spec.n_leafs) tensors.push(g.input(`t${t.id}`, typed(t.type), t.ne));
+    else if (asTable && isTableUnary(t)) tensors.push(g.expand(throughF16(g, t, tensors[t.src[0]!]!)));
     else tensors.push(g.expand(graphNode(g, t, spec.tensors, tensors)));
   }
   for (const id of spec.outputs) tensors[id]!.asOutput();
@@ -141,11 +163,6 @@ async function runGraph(engine: Engine, c: Case, spec: GraphSpec): Promise<Outco
     if (data !== undefined) tensors[id]!.write(data.bytes);
   }
   await g.compute();
-  const limit = Math.max(
-    limitOf(spec.tol, Type.F32),
-    usesTable(spec) ? TABLE_LIMIT : 0,
-    attentionLimit(spec),
-  );
   for (const id of spec.outputs) {
     const y = tensors[id]!;
     const got: Values = { type: y.type, ne: y.ne, bytes: await y.readBytes() };
@@ -153,6 +170,15 @@ async function runGraph(engine: Engine, c: Case, spec: GraphSpec): Promise<Outco
     if (reason !== undefined) return failed(`output ${id}: ${reason}`);
   }
   return PASSED;
+}
+
+function isTableUnary({ ggml_op, op_params, type }: GraphTensor): boolean {
+  return ggml_op === "UNARY" && type === "f32" && TABLE_UNARY.includes(op_params[0] ?? 0);
+}
+
+// GELU of x rounded to F16, rounded to F16.
+function throughF16(g: Graph, { op_params }: GraphTensor, x: Tensor): Tensor {
+  return g.cast(g.unary(g.cast(x, Type.F16), op_params[0] ?? 0), Type.F32);
 }
 
 function graphNode(

@@ -25,12 +25,12 @@ async function memoryPlan(
 ): Promise<{ nCtx: number; memory: unknown } | { memory: unknown }> {
   using engine = await createEngine({ nThreads: args.number("threads") ?? 1 });
   try {
-    const { shape, memory } = planModel(engine, readModelHeader(file), {
+    const { nCtx, memory } = planModel(engine, readModelHeader(file), {
       nCtx: args.number("ctx"),
       nBatch: args.number("batch"),
       kvType: kvType(args),
     });
-    return { nCtx: shape.nCtx, memory };
+    return { nCtx, memory };
   } catch (error) {
     // A file can be looked at even when its model cannot be run.
     const { code, message } = error as { code?: string; message: string };

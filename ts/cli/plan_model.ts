@@ -21,8 +21,8 @@ async function planModelFile(path: string, options: ModelPlanOptions): Promise<R
   const { file, source } = await openGguf(path);
   await source.close();
   const engine = await createEngine({ nThreads: 1 });
-  const { single, batch } = modelGraphs(engine, readModelHeader(file), {});
-  const plan = engine.planOnly((batch ?? single).graph, options);
+  const graphs = modelGraphs(engine, readModelHeader(file), {});
+  const plan = engine.planOnly(graphs.at(-1)!, options);
   engine.dispose();
   return plan.source(path.split(/[\\/]/).at(-1));
 }

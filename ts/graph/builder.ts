@@ -3,11 +3,11 @@
 // What each operator does stands in its definition, ts/ops/<op>.ts, and in docs/ops.md. Shapes are innermost first.
 
 import { Flag, Glu, Op, SRC_LIVE, Unary } from "../../assembly/abi.ts";
-import { GraphError } from "../errors.ts";
+import { checkOptions, GraphError } from "../errors.ts";
 import * as ops from "../ops/defs.ts";
 import type { OpDef } from "../ops/op.ts";
-import { contiguous, type Shape } from "../shape.ts";
-import type { Type } from "../types.ts";
+import { contiguous, meet, type Region, type Shape } from "../shape.ts";
+import { Type } from "../types.ts";
 import { leaf, Tensor } from "./tensor.ts";
 
 /** Sources and options of {@link GraphBuilder.flashAttn}. */
@@ -68,7 +68,9 @@ export class GraphBuilder {
     return this.node(Op.RESHAPE, ops.reshapeDef, [a], { ne });
   }
 
-  view(a: Tensor, ne: readonly number[], { nb = [], offset = 0 }: ViewPlace = {}): Tensor {
+  view(a: Tensor, ne: readonly number[], place: ViewPlace = {}): Tensor {
+    checkOptions("view", place, ["nb", "offset"]);
+    const { nb = [], offset = 0 } = place;
     return this.node(Op.VIEW, ops.viewDef, [a], {
       ne,
       nb: nb.length === 0 ? [] : [a.nb[0], ...nb],
@@ -144,6 +146,21 @@ export class GraphBuilder {
 
   div(a: Tensor, b: Tensor): Tensor {
     return this.node(Op.DIV, ops.divDef, [a, b], {});
+  }
+
+  /** a + b, a single number */
+  add1(a: Tensor, b: Tensor): Tensor {
+    return this.node(Op.ADD1, ops.add1Def, [a, b], {});
+  }
+
+  /** b added to a window of a */
+  acc(a: Tensor, b: Tensor, params: ops.PatchParams): Tensor {
+    return this.node(Op.ACC, ops.accDef, [a, b], params);
+  }
+
+  /** b put into a window of a */
+  set(a: Tensor, b: Tensor, params: ops.PatchParams): Tensor {
+    return this.node(Op.SET, ops.setDef, [a, b], params);
   }
 
   sqr(a: Tensor): Tensor {
@@ -277,6 +294,80 @@ export class GraphBuilder {
     return this.node(Op.DIAG_MASK_INF, ops.diagMaskInfDef, [a], { nPast });
   }
 
+  diagMaskZero(a: Tensor, nPast: number): Tensor {
+    return this.node(Op.DIAG_MASK_ZERO, ops.diagMaskZeroDef, [a], { nPast });
+  }
+
+  tri(a: Tensor, keep: ops.TriParams["keep"]): Tensor {
+    return this.node(Op.TRI, ops.triDef, [a], { keep });
+  }
+
+  diag(a: Tensor): Tensor {
+    return this.node(Op.DIAG, ops.diagDef, [a]);
+  }
+
+  // ---- signals and images: [W, H, C, N]
+
+  im2col(kernel: Tensor, x: Tensor, params: ops.Im2colParams = {}): Tensor {
+    return this.node(Op.IM2COL, ops.im2colDef, [kernel, x], params);
+  }
+
+  conv2d(kernel: Tensor, x: Tensor, params: ops.ConvParams = {}): Tensor {
+    return this.node(Op.CONV_2D, ops.conv2dDef, [kernel, x], params);
+  }
+
+  conv2dDw(kernel: Tensor, x: Tensor, params: ops.ConvParams = {}): Tensor {
+    return this.node(Op.CONV_2D_DW, ops.conv2dDwDef, [kernel, x], params);
+  }
+
+  convTranspose1d(kernel: Tensor, x: Tensor, s0: number): Tensor {
+    return this.node(Op.CONV_TRANSPOSE_1D, ops.convTranspose1dDef, [kernel, x], { s0 });
+  }
+
+  convTranspose2d(kernel: Tensor, x: Tensor, stride: number): Tensor {
+    return this.node(Op.CONV_TRANSPOSE_2D, ops.convTranspose2dDef, [kernel, x], { stride });
+  }
+
+  pool1d(x: Tensor, params: ops.Pool1dParams): Tensor {
+    return this.node(Op.POOL_1D, ops.pool1dDef, [x], params);
+  }
+
+  pool2d(x: Tensor, params: ops.Pool2dParams): Tensor {
+    return this.node(Op.POOL_2D, ops.pool2dDef, [x], params);
+  }
+
+  groupNorm(a: Tensor, nGroups: number, eps: number): Tensor {
+    return this.node(Op.GROUP_NORM, ops.groupNormDef, [a], { nGroups, eps });
+  }
+
+  upscale(a: Tensor, params: ops.UpscaleParams): Tensor {
+    return this.node(Op.UPSCALE, ops.upscaleDef, [a], params);
+  }
+
+  pad(a: Tensor, params: ops.PadParams): Tensor {
+    return this.node(Op.PAD, ops.padDef, [a], params);
+  }
+
+  padReflect1d(a: Tensor, p0: number, p1: number): Tensor {
+    return this.node(Op.PAD_REFLECT_1D, ops.padReflect1dDef, [a], { p0, p1 });
+  }
+
+  roll(a: Tensor, shift: readonly number[]): Tensor {
+    return this.node(Op.ROLL, ops.rollDef, [a], { shift });
+  }
+
+  arange(start: number, stop: number, step = 1): Tensor {
+    return this.node(Op.ARANGE, ops.arangeDef, [], { start, stop, step });
+  }
+
+  timestepEmbedding(t: Tensor, dim: number, maxPeriod = 10000): Tensor {
+    return this.node(Op.TIMESTEP_EMBEDDING, ops.timestepEmbeddingDef, [t], { dim, maxPeriod });
+  }
+
+  ssmConv(x: Tensor, kernel: Tensor): Tensor {
+    return this.node(Op.SSM_CONV, ops.ssmConvDef, [x, kernel]);
+  }
+
   // ---- products and attention
 
   /** Sum over k of a [k, m] and b [k, n]: [m, n]. Weights come first. */
@@ -303,7 +394,7 @@ export class GraphBuilder {
   /**
    * A node of any operator.
    *
-   * @throws {GraphError} bad-shape, bad-type, bad-param, bad-source
+   * @throws {GraphError} bad-shape, bad-type, bad-param, bad-source; TypeError for a misspelt parameter
    */
   node<P>(
     op: Op,
@@ -311,10 +402,12 @@ export class GraphBuilder {
     src: readonly (Tensor | undefined)[],
     ...[params]: P extends void ? [] : [P]
   ): Tensor {
+    if (def.options !== undefined) checkOptions(def.name, (params ?? {}) as object, def.options);
     const result = def.infer(src, params as P);
     const sources = [...src];
-    if (this.live !== undefined && op > Op.TRANSPOSE) sources[SRC_LIVE] = this.live;
+    if (this.live !== undefined && op > Op.TRANSPOSE) sources[SRC_LIVE] = checkLive(this.live);
     const from = result.viewOf === undefined ? undefined : src[result.viewOf]!;
+    if (from !== undefined && op > Op.TRANSPOSE) checkTarget(op, def.name, src, from);
     const ne = checked(def.name, result.ne);
     return this.#add(
       new Tensor({
@@ -338,9 +431,34 @@ export class GraphBuilder {
 
 // Kernels index with 32-bit integers.
 function checked(op: string, ne: Shape): Shape {
+  if (!ne.every((n) => Number.isSafeInteger(n) && n >= 0)) {
+    throw new GraphError("bad-shape", `${op}: shape [${ne.join(",")}], expected counts`, { op, actual: ne });
+  }
   if (ne.every((n) => n < 2 ** 31) && ne[1] * ne[2] * ne[3] < 2 ** 31) return ne;
   throw new GraphError("too-large", `${op}: [${ne.join(",")}] has 2^31 or more rows or elements in a row`, {
     op,
     actual: ne,
   });
+}
+
+// What is written must not be read on the way: threads would race. A copy of something onto itself changes nothing.
+function checkTarget(op: Op, name: string, src: readonly (Tensor | undefined)[], target: Tensor): void {
+  const region = (t: Tensor): Region => ({ type: t.type, ne: t.ne, nb: t.nb, offs: t.viewOffs });
+  for (const s of src) {
+    if (s === undefined || s === target || s.root !== target.root || !meet(region(s), region(target)))
+      continue;
+    if (op === Op.CPY && s.viewOffs === target.viewOffs && sameLayout(s, target)) continue;
+    throw new GraphError("bad-source", `${name}: ${s.label()} and the target overlap in memory: use cont`, {
+      op: name,
+    });
+  }
+}
+
+function sameLayout(a: Tensor, b: Tensor): boolean {
+  return a.ne.every((n, i) => n === b.ne[i] && (n === 1 || a.nb[i] === b.nb[i]));
+}
+
+function checkLive(live: Tensor): Tensor {
+  if (live.type === Type.I32 && live.ne[0] > 0) return live;
+  throw new GraphError("bad-source", `live: ${live.label()}, expected i32 [1]`, { tensor: live.name });
 }

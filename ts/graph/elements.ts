@@ -80,8 +80,10 @@ function encodeNumbers(
     case Type.BF16:
       return bytesOf(Uint16Array.from(data, toBF16));
     case Type.I32:
+      needIntegers(label, data, 2 ** 31);
       return bytesOf(Int32Array.from(data));
     case Type.I64:
+      needIntegers(label, data, 2 ** 53);
       return bytesOf(BigInt64Array.from(data as readonly number[], BigInt));
     default:
       throw kindError(label, type, "numbers");
@@ -120,6 +122,21 @@ function needLength(label: string, actual: number, expected: number, unit: strin
     expected,
     actual,
   });
+}
+
+// Integers from -limit on, below it: an index must not become another one.
+function needIntegers(label: string, data: ArrayLike<number>, limit: number): void {
+  for (let i = 0; i < data.length; i++) {
+    const x = data[i]!;
+    if (Number.isInteger(x) && x >= -limit && x < limit) continue;
+    throw new GraphError(
+      "bad-data",
+      `${label}: element ${i} is ${String(x)}, expected an integer that fits`,
+      {
+        actual: x,
+      },
+    );
+  }
 }
 
 function kindError(label: string, type: Type, kind: string): GraphError {

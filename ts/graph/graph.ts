@@ -1,7 +1,7 @@
 // A graph: what is to be computed, its plan and its runs.
 
 import { Flag } from "../../assembly/abi.ts";
-import { GraphError } from "../errors.ts";
+import { checkOptions, GraphError } from "../errors.ts";
 import { GraphBuilder } from "./builder.ts";
 import type { Plan } from "./plan.ts";
 import { toDot, toText } from "./print.ts";
@@ -33,6 +33,11 @@ export class Graph extends GraphBuilder {
     this.#host = host;
   }
 
+  /** True when `host` made this graph. */
+  belongsTo(host: GraphHost): boolean {
+    return this.#host === host;
+  }
+
   /** Also computes `t` (and what it needs) in each run, in the order of the calls: for effects on a cache. */
   expand(t: Tensor): Tensor {
     this.#roots.push(t);
@@ -53,7 +58,7 @@ export class Graph extends GraphBuilder {
    * Plans memory for every node and fixes it. Run it once; later calls of {@link compute} allocate nothing. Results
    * may share memory unless marked with `asOutput`.
    *
-   * @throws {GraphError} bad-plan, unsupported-op
+   * @throws {GraphError} bad-plan, bad-source, unsupported-op, too-large
    * @throws {DeviceError} out-of-memory, with both sizes in bytes
    */
   plan(): Plan {
@@ -61,16 +66,20 @@ export class Graph extends GraphBuilder {
   }
 
   /**
-   * Runs every node once.
+   * Runs every node once. Runs of one engine happen one after the other.
    *
-   * @throws {GraphError} not-planned, disposed
+   * @throws {GraphError} not-planned; disposed, also when the plan is given back before the run has ended
    * @throws {DeviceError} trap, timeout
    */
-  compute(options: ComputeOptions = {}): Promise<void> {
+  async compute(options: ComputeOptions = {}): Promise<void> {
+    checkOptions("compute", options, ["signal"]);
     return this.#host.compute(this, options);
   }
 
-  /** Gives back the memory of the plan. The graph can be planned again. */
+  /**
+   * Gives back the memory of the plan, and of the weights first planned here once no other planned graph reads them. The
+   * graph can be planned again.
+   */
   dispose(): void {
     this.#host.release(this);
   }

@@ -30,7 +30,7 @@ export function toDot(program: Program): string {
   const lines = ["digraph slackwater {", "  rankdir=BT; node [fontname=sans, fontsize=10];"];
   for (const [t, id] of ids) {
     const title = t.name === "" ? Op[t.op]!.toLowerCase() : t.name;
-    const label = `${title}\\n${typeName(t.type)} ${str(t.ne)}`.replaceAll('"', '\\"');
+    const label = `${escaped(title)}\\n${typeName(t.type)} ${str(t.ne)}`;
     const style = t.isLeaf ? "box" : t.viewSrc === undefined ? "ellipse" : "ellipse, style=dashed";
     lines.push(`  n${id} [shape=${style}, label="${label}"];`);
   }
@@ -38,4 +38,9 @@ export function toDot(program: Program): string {
     for (const s of src) if (s !== undefined) lines.push(`  n${ids.get(s)} -> n${ids.get(tensor)};`);
   }
   return [...lines, "}"].join("\n");
+}
+
+// Inside a quoted string of Graphviz.
+function escaped(text: string): string {
+  return text.replaceAll(/["\\]/g, "\\$&").replaceAll(/\s/g, " ");
 }

@@ -66,6 +66,8 @@ export class Tensor implements Operand {
   /** bits of {@link Flag} */
   flags: number;
   #placement: Placement | undefined;
+  /** its bytes outlast a run: known when the place was given, so that marking it later changes nothing */
+  #kept = false;
 
   constructor(init: TensorInit) {
     this.op = init.op;
@@ -123,6 +125,7 @@ export class Tensor implements Operand {
 
   /** Gives the tensor its memory, or takes it away. For backends and loaders. */
   place(placement: Placement | undefined): void {
+    this.#kept = (this.flags & (Flag.OUTPUT | Flag.EXTERNAL)) !== 0;
     this.#placement = placement;
   }
 
@@ -156,9 +159,8 @@ export class Tensor implements Operand {
   /** A copy of all elements as raw bytes in order, without gaps. Throws as {@link read} does. */
   async readBytes(): Promise<Uint8Array> {
     const { memory, offset } = this.#placed("read");
-    const root = this.root;
     if (this.#inQuads) throw new GraphError("not-readable", `${this.label()}: lies in quads of rows`);
-    if (!root.isLeaf && (root.flags & (Flag.OUTPUT | Flag.EXTERNAL)) === 0) {
+    if (!this.root.#kept) {
       throw new GraphError(
         "not-readable",
         `${this.label()}: not an output, its memory may hold something else by now; mark it with asOutput() before planning`,

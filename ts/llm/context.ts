@@ -71,8 +71,9 @@ export class Context {
   readonly nBatch: number;
   readonly #graphs: ContextGraphs;
   readonly #cacheBuffer: Buffer;
-  readonly #logits: Float32Array<ArrayBuffer>;
-  readonly #logitBytes: Uint8Array<ArrayBuffer>;
+  readonly #nVocab: number;
+  #logits: Float32Array<ArrayBuffer>;
+  #logitBytes: Uint8Array<ArrayBuffer>;
   /** ids of the tokens in the cache; those from `position` on are forgotten */
   readonly #ids: Int32Array;
   #position = 0;
@@ -91,6 +92,7 @@ export class Context {
       throw error;
     }
     this.#ids = new Int32Array(this.nCtx);
+    this.#nVocab = p.nVocab;
     this.#logits = new Float32Array(p.nVocab);
     this.#logitBytes = new Uint8Array(this.#logits.buffer);
   }
@@ -199,6 +201,11 @@ export class Context {
   }
 
   async #readRow(logits: Tensor, row: number): Promise<void> {
+    if (this.#logits.length === 0) {
+      // It was handed out, and its buffer moved to another thread.
+      this.#logits = new Float32Array(this.#nVocab);
+      this.#logitBytes = new Uint8Array(this.#logits.buffer);
+    }
     const at = logits.placement!;
     const nBytes = this.#logitBytes.length;
     await at.memory.readInto(at.offset + row * nBytes, this.#logitBytes);

@@ -15,8 +15,8 @@ export type StopReason = "eos" | "limit" | "stop" | "context-full" | "abort";
 
 /** What {@link ProgressListener}s hear. */
 export interface Progress {
-  readonly phase: "load" | "prompt";
-  /** bytes, or tokens */
+  readonly phase: "load" | "prompt" | "embed";
+  /** bytes, tokens, or texts */
   readonly loaded: number;
   readonly total: number;
 }

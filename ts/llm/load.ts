@@ -9,6 +9,8 @@ import type { CpuBuffer } from "../runtime/cpu.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
 import { Context, graphList } from "./context.ts";
+import { Embedder } from "./embed.ts";
+import { embeddingGraphList } from "./embedding_graph.ts";
 import type { ProgressListener } from "./generate.ts";
 import { Model } from "./model.ts";
 import {
@@ -96,12 +98,15 @@ async function load(
   const weights = [...plan.weights.values()];
   const buffer = engine.allocate(weights, "weights");
   let context: Context | undefined;
+  let embedder: Embedder | undefined;
   try {
     await readWeights(plan, buffer as CpuBuffer, source, options);
     if (options.layout !== "file") layQuads(engine, plan);
-    context = new Context(engine, plan.graphs, plan.header.params);
-    return new Model(engine, plan, buffer, context, engine !== options.engine);
+    if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
+    embedder = new Embedder(engine, plan);
+    return new Model(engine, plan, { buffer, context, embedder, ownsEngine: engine !== options.engine });
   } catch (error) {
+    embedder?.dispose();
     context?.dispose();
     for (const t of weights) t.place(undefined);
     buffer.dispose();
@@ -140,9 +145,13 @@ async function readWeights(
 }
 
 // Before graphs are planned: their records carry the layout.
-function layQuads(engine: Engine, plan: ModelPlan): void {
-  const fit = quadLeafs(graphList(plan.graphs).map((graph) => graph.program()));
-  engine.toQuads([...plan.weights.values()].filter((t) => fit.has(t)));
+function layQuads(engine: Engine, { context, embedding, weights }: ModelPlan): void {
+  const graphs = [
+    ...(context === undefined ? [] : graphList(context.graphs)),
+    ...(embedding === undefined ? [] : embeddingGraphList(embedding)),
+  ];
+  const fit = quadLeafs(graphs.map((graph) => graph.program()));
+  engine.toQuads([...weights.values()].filter((t) => fit.has(t)));
 }
 
 function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {

@@ -7,6 +7,7 @@ import type { Engine } from "../runtime/engine.ts";
 import type { Chat } from "./chat/completions.ts";
 import { Prompter } from "./chat/prompt.ts";
 import { Context } from "./context.ts";
+import { type Embedder, type Embedding, type EmbedOptions } from "./embed.ts";
 import { evaluate, EVALUATE_OPTIONS, type EvaluateOptions, type Evaluation } from "./evaluate.ts";
 import type { GenerateOptions, Generation } from "./generate.ts";
 import { checkIds, type ContextHost, ModelContext } from "./model_context.ts";
@@ -17,6 +18,16 @@ import type { EncodeOptions, Tokenizer } from "./tokenizer.ts";
 /** Sizes of a further context; see `loadModel`. */
 export type CreateContextOptions = Pick<ContextOptions, "nCtx" | "nBatch" | "kvType">;
 
+/** What a model takes over from its loader. */
+export interface ModelParts {
+  /** the weights */
+  readonly buffer: Buffer;
+  /** absent for a model for embeddings */
+  readonly context: Context | undefined;
+  readonly embedder: Embedder;
+  readonly ownsEngine: boolean;
+}
+
 /** A model ready to generate. Made by `loadModel`. */
 export class Model {
   readonly engine: Engine;
@@ -24,38 +35,44 @@ export class Model {
   readonly tokenizer: Tokenizer;
   readonly #plan: ModelPlan;
   readonly #prompter: Prompter;
-  readonly #weights: Buffer;
+  readonly #parts: ModelParts;
   readonly #contexts = new Set<ModelContext>();
-  readonly #main: ModelContext;
-  readonly #ownsEngine: boolean;
+  #main: ModelContext | undefined;
   /** calls that use the weights without a context of the set */
   #calls = 0;
   #disposed = false;
 
-  constructor(engine: Engine, plan: ModelPlan, weights: Buffer, context: Context, ownsEngine: boolean) {
+  constructor(engine: Engine, plan: ModelPlan, parts: ModelParts) {
     this.engine = engine;
     this.params = plan.header.params;
     this.tokenizer = plan.header.tokenizer;
     this.#plan = plan;
     this.#prompter = new Prompter(plan.header.templates, plan.header.tokenizer);
-    this.#weights = weights;
-    this.#ownsEngine = ownsEngine;
-    this.#main = this.#open(context);
+    this.#parts = parts;
+    this.#main = parts.context === undefined ? undefined : this.#open(parts.context);
   }
 
-  /** Positions the model's own context holds. */
+  /** Positions that a text can have: those of the model's own context. */
   get nCtx(): number {
-    return this.#main.nCtx;
+    return this.#plan.nCtx;
   }
 
-  /** The model's own context, which {@link generate} and {@link complete} use. */
+  /**
+   * The model's own context, which {@link generate} and {@link complete} use. A model for embeddings makes it when it is
+   * asked for first.
+   *
+   * @throws {GraphError} unsupported for an encoder, disposed
+   * @throws {DeviceError} out-of-memory
+   */
   get context(): ModelContext {
+    this.#alive();
+    this.#main ??= this.#openNew(this.#plan.options);
     return this.#main;
   }
 
   /** Conversations in the model's own context: `chat.completions.create({ messages })`, as OpenAI's clients do it. */
   get chat(): Chat {
-    return this.#main.chat;
+    return this.context.chat;
   }
 
   /** Token ids of a text. */
@@ -83,21 +100,20 @@ export class Model {
   async createContext(options: CreateContextOptions = {}): Promise<ModelContext> {
     checkOptions("createContext", options, ["nCtx", "nBatch", "kvType"]);
     this.#alive();
-    const { graphs } = planContext(this.engine, this.#plan.header, this.#plan.weights, options, 0);
-    return this.#open(new Context(this.engine, graphs, this.params));
+    return this.#openNew(options);
   }
 
   /** Generates text in the model's own context; see {@link ModelContext.generate}. */
-  generate(
+  async *generate(
     prompt: string | readonly number[],
     options: GenerateOptions = {},
   ): AsyncGenerator<string, Generation, undefined> {
-    return this.#main.generate(prompt, options);
+    return yield* this.context.generate(prompt, options);
   }
 
   /** Generates to the end; see {@link generate}. */
-  complete(prompt: string | readonly number[], options: GenerateOptions = {}): Promise<Generation> {
-    return this.#main.complete(prompt, options);
+  async complete(prompt: string | readonly number[], options: GenerateOptions = {}): Promise<Generation> {
+    return this.context.complete(prompt, options);
   }
 
   /**
@@ -113,6 +129,22 @@ export class Model {
       const ids = typeof text === "string" ? this.tokenize(text, { parseSpecial: false }) : text;
       return evaluate(this.engine, this.#plan, ids, options);
     });
+  }
+
+  /**
+   * Embeddings of texts (or of token ids), in their order. Each is computed by itself: a vector does not depend on the
+   * other texts. Graphs are planned at first use, and again when a text is longer than all before.
+   *
+   * @throws {GraphError} context-full for a text that is too long unless it may be cut, bad-data for one without tokens,
+   *   token-range, bad-param, unsupported (scores of a model without a classifier), disposed; TypeError for a misspelt
+   *   option
+   * @throws {FormatError} non-finite
+   */
+  async embed(
+    texts: readonly (string | readonly number[])[],
+    options: EmbedOptions = {},
+  ): Promise<Embedding[]> {
+    return this.#using(() => this.#parts.embedder.embed(texts, options));
   }
 
   /**
@@ -132,6 +164,11 @@ export class Model {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.dispose();
+  }
+
+  #openNew(options: ContextOptions): ModelContext {
+    const { graphs } = planContext(this.engine, this.#plan.header, this.#plan.weights, options, 0);
+    return this.#open(new Context(this.engine, graphs, this.params));
   }
 
   #open(context: Context): ModelContext {
@@ -164,9 +201,10 @@ export class Model {
   // Weights of a model disposed while something runs are given back when the last run has ended.
   #freeIfUnused(): void {
     if (!this.#disposed || this.#contexts.size > 0 || this.#calls > 0) return;
+    this.#parts.embedder.dispose();
     for (const t of this.#plan.weights.values()) t.place(undefined);
-    this.#weights.dispose();
-    if (this.#ownsEngine) this.engine.dispose();
+    this.#parts.buffer.dispose();
+    if (this.#parts.ownsEngine) this.engine.dispose();
   }
 
   #alive(): void {

@@ -170,8 +170,11 @@ export class ModelContext {
   }
 }
 
-/** @throws {GraphError} token-range */
+/** @throws {GraphError} token-range; TypeError for what is no list */
 export function checkIds(ids: readonly number[], nVocab: number): void {
+  if (typeof ids?.[Symbol.iterator] !== "function") {
+    throw new TypeError(`a text or token ids expected, not ${String(ids)}`);
+  }
   for (const id of ids) {
     if (Number.isInteger(id) && id >= 0 && id < nVocab) continue;
     throw new GraphError("token-range", `token ${id}, expected 0..${nVocab - 1}`, {

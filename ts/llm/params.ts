@@ -50,6 +50,8 @@ export interface Params {
   readonly nFfExpert: number;
   /** width of the expert that every token uses; 0 = none */
   readonly nFfShared: number;
+  /** every so many layers one has experts; 0 = the file's tensors decide for all */
+  readonly expertsEvery: number;
   /** factor of the token embeddings */
   readonly embdScale: number;
   /** factor of the attention scores */
@@ -135,6 +137,7 @@ export function readParams(meta: Metadata, arch: string, rules: ParamRules = {})
     ...readExperts(meta, arch),
     nFfExpert: nFf,
     nFfShared: 0,
+    expertsEvery: 0,
     embdScale: 1,
     attnScale: 1 / Math.sqrt(heads.headDimK),
     attnSoftcap: 0,

@@ -2,15 +2,24 @@
 
 import { Flag } from "../../assembly/abi.ts";
 import { DeviceError, GraphError } from "../errors.ts";
+import type { Graph } from "../graph/graph.ts";
 import { leaf, type Tensor } from "../graph/tensor.ts";
 import type { GgufFile, TensorInfo } from "../gguf/index.ts";
 import type { Engine } from "../runtime/engine.ts";
 import { alignUp } from "../shape.ts";
 import { Type } from "../types.ts";
-import { type BuildGraph, graphOf, loadParams, loadTensors } from "./arch/index.ts";
+import {
+  type BuildGraph,
+  type EmbeddingBuild,
+  embeddingOf,
+  graphOf,
+  loadParams,
+  loadTensors,
+} from "./arch/index.ts";
 import { cacheTensors, checkKvType, kvBytesPerPosition, type KvType } from "./cache.ts";
 import { ChatTemplates } from "./chat/templates.ts";
 import { contextGraphs, type ContextGraphs, type ContextShape, graphList } from "./context.ts";
+import { embeddingGraphList, type EmbeddingGraphs, embeddingGraphs } from "./embedding_graph.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { Metadata } from "./metadata.ts";
 import type { Params } from "./params.ts";
@@ -22,12 +31,15 @@ import { loadedType } from "./weights.ts";
 /** Context length by default at most; a longer one must be asked for. */
 const DEFAULT_CTX = 4096;
 const DEFAULT_BATCH = 64;
+/** Tokens of embedding batches that get their memory at load. */
+const DEFAULT_EMBEDDING_BATCH = 512;
 
 /** A model as its header describes it. */
 export interface ModelHeader {
   /** general.name, or the architecture where there is none */
   readonly name: string;
   readonly build: BuildGraph;
+  readonly embedding: EmbeddingBuild;
   readonly params: Params;
   readonly tokenizer: Tokenizer;
   readonly templates: ChatTemplates;
@@ -52,6 +64,7 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   return {
     name: nameIn(meta) ?? params.arch,
     build: graphOf(params.arch),
+    embedding: embeddingOf(params.arch),
     params,
     tokenizer,
     templates,
@@ -94,8 +107,14 @@ export interface ModelMemory {
 export interface ModelPlan {
   readonly header: ModelHeader;
   readonly weights: ReadonlyMap<string, Tensor>;
-  readonly shape: ContextShape;
-  readonly graphs: ContextGraphs;
+  /** positions that a text can have */
+  readonly nCtx: number;
+  /** what it was made for */
+  readonly options: ContextOptions;
+  /** the model's own context; absent for an embedding model, which makes one when it is asked to generate */
+  readonly context: ContextPlan | undefined;
+  /** graphs of embeddings; absent for other models, which make them when they are asked to embed */
+  readonly embedding: EmbeddingGraphs | undefined;
   readonly memory: ModelMemory;
 }
 
@@ -127,14 +146,34 @@ export interface ContextPlan {
 export function planModel(engine: Engine, header: ModelHeader, options: ContextOptions): ModelPlan {
   const weights = weightLeafs(header);
   const nBytes = bufferBytes(engine, weights.values());
-  const { shape, graphs, memory } = planContext(engine, header, weights, options, nBytes);
-  return {
-    header,
-    weights,
-    shape,
-    graphs,
-    memory: { ...memory, weights: nBytes, total: nBytes + memory.total },
-  };
+  const common = { header, weights, options };
+  if (isEmbedder(header.params)) {
+    const embedding = planEmbedding(engine, header, weights, options);
+    const { records, compute } = engine.measure(embeddingGraphList(embedding));
+    const total = nBytes + records + compute;
+    checkRoom(engine, embedding.shape.nCtx, total);
+    const memory = { weights: nBytes, kv: 0, records, compute, total };
+    return { ...common, nCtx: embedding.shape.nCtx, context: undefined, embedding, memory };
+  }
+  const context = planContext(engine, header, weights, options, nBytes);
+  const memory = { ...context.memory, weights: nBytes, total: nBytes + context.memory.total };
+  return { ...common, nCtx: context.shape.nCtx, context, embedding: undefined, memory };
+}
+
+/** Is it a model for embeddings: an encoder, or one whose file says how rows are pooled? */
+function isEmbedder({ causal, pooling }: Params): boolean {
+  return !causal || pooling !== "none";
+}
+
+function planEmbedding(
+  engine: Engine,
+  { embedding, params }: ModelHeader,
+  weights: ReadonlyMap<string, Tensor>,
+  { nCtx = Math.min(params.nCtxTrain, DEFAULT_CTX), nBatch }: ContextOptions,
+): EmbeddingGraphs {
+  checkContext(params, nCtx, nBatch, Type.F32);
+  const nTokens = Math.min(nCtx, nBatch ?? DEFAULT_EMBEDDING_BATCH);
+  return embeddingGraphs(engine, embedding, params, weights, { nCtx, nTokens, pooling: params.pooling });
 }
 
 /**
@@ -151,6 +190,7 @@ export function planContext(
   reserved: number,
 ): ContextPlan {
   const { nCtx, nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
+  if (!header.params.causal) throw noTokens(header.params);
   checkContext(header.params, nCtx, nBatch, kvType);
   const make = (n: number): ContextPlan =>
     build(engine, header, weights, { nCtx: n, nBatch: Math.min(nBatch, n), kvType, nOut });
@@ -161,15 +201,31 @@ export function planContext(
   if (needed <= room) return first;
   const fitting = wanted - Math.ceil((needed - room) / kvBytesPerPosition(header.params, kvType));
   if (nCtx === undefined && fitting >= 2) return make(fitting);
-  throw new DeviceError(
+  throw outOfMemory(wanted, needed, room);
+}
+
+function checkRoom(engine: Engine, nCtx: number, needed: number): void {
+  const room = engine.arena.maxBytes - engine.arena.usedBytes;
+  if (needed > room) throw outOfMemory(nCtx, needed, room);
+}
+
+function outOfMemory(nCtx: number, needed: number, room: number): DeviceError {
+  return new DeviceError(
     "out-of-memory",
-    `model: a context of ${wanted} needs ${needed} bytes; there are ${room}`,
+    `model: a context of ${nCtx} needs ${needed} bytes; there are ${room}`,
     { expected: needed, actual: room },
   );
 }
 
-/** The graphs of a model for a context of this shape, without memory: for looking at their plans. */
-export function modelGraphs(engine: Engine, header: ModelHeader, options: ContextOptions): ContextGraphs {
+function noTokens({ arch }: Params): GraphError {
+  return new GraphError("unsupported", `model: ${arch} is an encoder here, which predicts no tokens`);
+}
+
+/** The graphs of a model for a context of this shape, the largest last, without memory: for looking at their plans. */
+export function modelGraphs(engine: Engine, header: ModelHeader, options: ContextOptions): Graph[] {
+  if (isEmbedder(header.params)) {
+    return embeddingGraphList(planEmbedding(engine, header, weightLeafs(header), options)).reverse();
+  }
   const {
     nCtx = Math.min(header.params.nCtxTrain, DEFAULT_CTX),
     nBatch = DEFAULT_BATCH,
@@ -177,7 +233,7 @@ export function modelGraphs(engine: Engine, header: ModelHeader, options: Contex
     nOut = 1,
   } = options;
   const shape = { nCtx, nBatch: Math.min(nBatch, nCtx), kvType, nOut };
-  return contextGraphs(engine, header.build, header.params, weightLeafs(header), shape);
+  return graphList(contextGraphs(engine, header.build, header.params, weightLeafs(header), shape));
 }
 
 function build(
@@ -207,7 +263,7 @@ function checkPositions({ learnedPositions, nCtxTrain }: Params, nCtx = 0): void
   });
 }
 
-function checkContext(p: Params, nCtx: number | undefined, nBatch: number, kvType: Type): void {
+function checkContext(p: Params, nCtx: number | undefined, nBatch: number | undefined, kvType: Type): void {
   const count = (name: string, n: number | undefined): void => {
     if (n === undefined || (Number.isInteger(n) && n >= 1 && n < 2 ** 31)) return;
     throw new GraphError("bad-param", `model: ${name} is ${n}, expected a count of at least 1`, {

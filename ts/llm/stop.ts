@@ -11,10 +11,12 @@ export class StopFilter {
   #held = "";
   #found: string | undefined;
 
-  /** @throws {GraphError} bad-param for an empty stop string */
+  /** @throws {GraphError} bad-param for an empty stop string, and for anything but a list of strings */
   constructor(stops: readonly string[]) {
-    if (stops.some((stop) => typeof stop !== "string" || stop === ""))
-      throw new GraphError("bad-param", "stop: empty stop string");
+    if (!Array.isArray(stops) || stops.some((stop) => typeof stop !== "string" || stop === ""))
+      throw new GraphError("bad-param", "stop: expected a list of texts, none of them empty", {
+        actual: stops,
+      });
     this.#stops = stops;
   }
 

@@ -17,5 +17,6 @@ export function textOf(bytes: Uint8Array): string {
 
 /** UTF-8 of a text, lone surrogates as U+FFFD. */
 export function bytesOf(text: string): Uint8Array {
+  if (typeof text !== "string") throw new TypeError(`a text expected, not ${typeof text}`);
   return encoder.encode(text);
 }

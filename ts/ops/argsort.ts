@@ -1,7 +1,7 @@
 // ARGSORT: the order of each row.
 
 import { Type } from "../types.ts";
-import { need, needRows, needType, type OpDef, type Result } from "./op.ts";
+import { need, needParam, needRows, needType, type OpDef, type Result } from "./op.ts";
 
 /** Parameters of ARGSORT. */
 export interface ArgsortParams {
@@ -16,6 +16,7 @@ export const argsortDef: OpDef<ArgsortParams> = {
     const a = need("argsort", src, 0);
     needType("argsort", "a", a.type, [Type.F32]);
     needRows("argsort", "a", a);
+    needParam("argsort", "order", order, order === "asc" || order === "desc", "asc or desc");
     return { type: Type.I32, ne: a.ne, params: [order === "desc" ? 1 : 0] };
   },
   scratch: (dst, _src, nThreads) => nThreads * 4 * dst.ne[0],

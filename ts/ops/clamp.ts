@@ -13,7 +13,13 @@ export const clampDef: OpDef<ClampParams> = mapDef(
   "clamp",
   "a [...] -> a, but at least min and at most max; NaN stays NaN.",
   ({ min, max }) => {
-    needParam("clamp", "min", min, min <= max, `a number up to max, ${max}`);
+    needParam(
+      "clamp",
+      "min",
+      min,
+      typeof min === "number" && typeof max === "number" && min <= max,
+      `a number up to max, ${max}`,
+    );
     return [f32bits(min), f32bits(max)];
   },
 );

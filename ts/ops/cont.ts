@@ -1,8 +1,8 @@
 // CONT: the same elements without gaps.
 
-import { contiguous, type Shape, shape4 } from "../shape.ts";
+import { contiguous, type Shape } from "../shape.ts";
 import { needCopy } from "./copy.ts";
-import { need, type OpDef, type Result } from "./op.ts";
+import { need, needCounts, type OpDef, type Result } from "./op.ts";
 
 /** Parameters of CONT. */
 export interface ContParams {
@@ -16,7 +16,7 @@ export const contDef: OpDef<ContParams> = {
   inplace: false,
   infer(src, { ne }): Result {
     const a = need("cont", src, 0);
-    const to: Shape = ne === undefined ? a.ne : shape4(ne);
+    const to: Shape = ne === undefined ? a.ne : needCounts("cont", a.ne, ne);
     needCopy("cont", a, { type: a.type, ne: to, nb: contiguous(a.type, to) });
     return { type: a.type, ne: to };
   },

@@ -3,7 +3,7 @@
 import { contiguous } from "../shape.ts";
 import { type Type, typeInfo } from "../types.ts";
 import { copyScratch, needCopy } from "./copy.ts";
-import { need, needParam, needShape, type OpDef, type Result } from "./op.ts";
+import { need, needParam, needShape, needWritable, type OpDef, type Result } from "./op.ts";
 
 /** Parameters of CPY. */
 export interface CpyParams {
@@ -20,6 +20,7 @@ export const cpyDef: OpDef<CpyParams> = {
     const target = src[1];
     if (target !== undefined) {
       needCopy("cpy", a, target);
+      needWritable("cpy", target);
       return { type: target.type, ne: target.ne, nb: target.nb, viewOf: 1 };
     }
     const info = type === undefined ? undefined : typeInfo(type);

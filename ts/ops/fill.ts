@@ -1,7 +1,7 @@
 // FILL: a constant in the shape of a.
 
 import { mapDef } from "./map.ts";
-import { f32bits, type OpDef } from "./op.ts";
+import { f32bits, needParam, type OpDef } from "./op.ts";
 
 /** Parameters of FILL. */
 export interface FillParams {
@@ -11,5 +11,8 @@ export interface FillParams {
 export const fillDef: OpDef<FillParams> = mapDef(
   "fill",
   "a [...] -> c everywhere, in a's shape and type.",
-  ({ c }) => [f32bits(c)],
+  ({ c }) => {
+    needParam("fill", "c", c, typeof c === "number", "a number");
+    return [f32bits(c)];
+  },
 );

@@ -51,6 +51,7 @@ export const flashAttnExtDef: OpDef<FlashAttnParams> = {
     "-> [Dv, H, N, S]: softmax(scale q k + mask) v. Length {live cells, position of the first token} makes it causal without a mask; " +
     "spans {first cell, end} say for each token which cells it may see, its own being that of its index.",
   inplace: false,
+  options: ["scale", "maxBias", "softcap", "window", "twoSided"],
 
   infer(src, params): Result {
     const q = need(OP, src, 0);

@@ -31,6 +31,7 @@ export const gluDef: OpDef<GluParams> = {
   name: "glu",
   doc: "x [2n, ...], or x [n, ...] and g [n, ...] -> act(x) g [n, ...]: reglu, geglu (tanh form, computed exactly), swiglu, swiglu_oai, geglu_erf, geglu_quick.",
   inplace: true,
+  options: ["fn", "swapped", "alpha", "limit"],
   infer(src, params): Result {
     const x = need("glu", src, 0);
     const g = src[1];

@@ -3,7 +3,7 @@
 
 import type { Op } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";
-import { isContiguousRows, type Shape, type Strides, sameShape, str } from "../shape.ts";
+import { foldsOnto, isContiguousRows, type Shape, type Strides, sameShape, shape4, str } from "../shape.ts";
 import { Type, typeName } from "../types.ts";
 
 /** What a shape rule sees of a source. */
@@ -36,6 +36,8 @@ export interface OpDef<P = void> {
   readonly doc: string;
   /** every kernel reads an element (or row) before it overwrites it, so the result may take over a source's memory */
   readonly inplace: boolean;
+  /** names of the parameters, where callers hand them on as they are */
+  readonly options?: readonly string[];
   /**
    * Shape rule: checks the sources, names the result, packs the parameters.
    *
@@ -116,6 +118,24 @@ export function needShape(
 ): void {
   if (ok) return;
   throw new GraphError("bad-shape", `${op}: ${str(a)} and ${str(b)}: ${why}`, { op, expected: a, actual: b });
+}
+
+/** The shape asked for, padded to four dimensions; refuses anything but up to four counts. */
+export function needCounts(op: string, a: Shape, ne: readonly number[]): Shape {
+  const counts = ne.length <= 4 && ne.every((n) => Number.isSafeInteger(n) && n >= 0);
+  needShape(op, counts, a, ne, "expected up to four counts");
+  return shape4(ne);
+}
+
+/** Refuses targets of which two elements are the same bytes: threads would race for them. */
+export function needWritable(op: string, target: Operand): void {
+  needShape(
+    op,
+    !foldsOnto(target),
+    target.ne,
+    target.nb,
+    "elements of the target overlap (these are its strides)",
+  );
 }
 
 /** Refuses operands of different shape. */

@@ -1,8 +1,8 @@
 // REPEAT: tiles a tensor.
 
-import { canRepeat, shape4 } from "../shape.ts";
+import { canRepeat } from "../shape.ts";
 import { Type } from "../types.ts";
-import { need, needShape, needType, type OpDef, type Result } from "./op.ts";
+import { need, needCounts, needShape, needType, type OpDef, type Result } from "./op.ts";
 
 /** Parameters of REPEAT. */
 export interface RepeatParams {
@@ -17,7 +17,7 @@ export const repeatDef: OpDef<RepeatParams> = {
   infer(src, { ne }): Result {
     const a = need("repeat", src, 0);
     needType("repeat", "a", a.type, [Type.F32, Type.F16, Type.BF16, Type.I32, Type.I16]);
-    const to = shape4(ne);
+    const to = needCounts("repeat", a.ne, ne);
     needShape("repeat", canRepeat(a.ne, to), a.ne, to, "the result is no multiple of a");
     return { type: a.type, ne: to };
   },

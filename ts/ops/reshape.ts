@@ -1,8 +1,8 @@
 // RESHAPE: the same elements in another shape. Computes nothing.
 
-import { isContiguous, nelements, shape4 } from "../shape.ts";
+import { isContiguous, nelements } from "../shape.ts";
 import { typeInfo } from "../types.ts";
-import { need, needShape, type OpDef, type Result } from "./op.ts";
+import { need, needCounts, needShape, type OpDef, type Result } from "./op.ts";
 
 /** Parameters of RESHAPE. */
 export interface ReshapeParams {
@@ -15,14 +15,7 @@ export const reshapeDef: OpDef<ReshapeParams> = {
   inplace: false,
   infer(src, { ne }): Result {
     const a = need("reshape", src, 0);
-    const to = shape4(ne);
-    needShape(
-      "reshape",
-      ne.length <= 4 && ne.every((n) => Number.isSafeInteger(n) && n >= 0),
-      a.ne,
-      ne,
-      "expected up to four counts",
-    );
+    const to = needCounts("reshape", a.ne, ne);
     needShape(
       "reshape",
       isContiguous(a.type, a.ne, a.nb),

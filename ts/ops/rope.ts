@@ -48,6 +48,19 @@ export const ropeDef: OpDef<RopeParams> = {
   name: "rope",
   doc: "x [d, h, t, b] F32 or F16, positions [t] I32 (four planes [4t] with several axes), factors? [>= nDims/2] F32 -> x with pairs of elements rotated by position base^(-2p/nDims).",
   inplace: true,
+  options: [
+    "nDims",
+    "mode",
+    "nCtxOrig",
+    "freqBase",
+    "freqScale",
+    "extFactor",
+    "attnFactor",
+    "betaFast",
+    "betaSlow",
+    "sections",
+    "offset",
+  ],
   infer(src, params): Result {
     const x = need("rope", src, 0);
     const pos = need("rope", src, 1);
@@ -98,7 +111,7 @@ function packFloats(params: RopeParams): number[] {
   } = params;
   const numbers = { freqBase, freqScale, extFactor, attnFactor, betaFast, betaSlow };
   for (const [name, value] of Object.entries(numbers)) needFinite("rope", name, value);
-  needParam("rope", "freqBase", freqBase, freqBase > 0, "a positive number");
+  needParam("rope", "freqBase", freqBase, Math.fround(freqBase) > 0, "a positive number");
   return Object.values(numbers).map(f32bits);
 }
 

@@ -1,7 +1,17 @@
 // SET_ROWS: writes rows into a tensor by index, such as keys into a cache.
 
 import { Type } from "../types.ts";
-import { BLOCKS, FLOATS, need, needRows, needShape, needType, type OpDef, type Result } from "./op.ts";
+import {
+  BLOCKS,
+  FLOATS,
+  need,
+  needRows,
+  needShape,
+  needType,
+  needWritable,
+  type OpDef,
+  type Result,
+} from "./op.ts";
 
 export const setRowsDef: OpDef = {
   name: "set_rows",
@@ -20,6 +30,7 @@ export const setRowsDef: OpDef = {
     needShape("set_rows", same, target.ne, rows.ne, "only dimension 1 of rows may differ from target");
     const repeats = ids.ne[0] === rows.ne[1] && rows.ne[2] % ids.ne[1] === 0 && rows.ne[3] % ids.ne[2] === 0;
     needShape("set_rows", repeats && ids.ne[3] === 1, rows.ne, ids.ne, "ids do not repeat over the rows");
+    needWritable("set_rows", target);
     return { type: target.type, ne: target.ne, nb: target.nb, viewOf: 2 };
   },
   flops: (_dst, src) => src[0]!.ne[0] * src[0]!.ne[1] * src[0]!.ne[2] * src[0]!.ne[3],

@@ -16,6 +16,7 @@ export const softMaxDef: OpDef<SoftMaxParams> = {
   name: "soft_max",
   doc: "x [n, m, h, b] F32, mask? [n, >= m, h or a divisor, b or a divisor] F32 or F16, sinks? [h] F32 -> softmax(scale x + slope mask) over rows; a row that is masked altogether gives zeros.",
   inplace: true,
+  options: ["scale", "maxBias"],
   infer(src, { scale = 1, maxBias = 0 }): Result {
     const x = need("soft_max", src, 0);
     needType("soft_max", "x", x.type, [Type.F32]);

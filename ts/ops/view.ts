@@ -1,8 +1,8 @@
 // VIEW: a window into a tensor. Computes nothing.
 
-import { contiguous, nbytes, shape4, type Strides } from "../shape.ts";
+import { contiguous, nbytes, type Strides } from "../shape.ts";
 import { typeInfo } from "../types.ts";
-import { need, needInteger, needParam, needShape, type OpDef, type Result } from "./op.ts";
+import { need, needCounts, needInteger, needParam, needShape, type OpDef, type Result } from "./op.ts";
 
 /** Parameters of VIEW. */
 export interface ViewParams {
@@ -20,15 +20,8 @@ export const viewDef: OpDef<ViewParams> = {
   infer(src, params): Result {
     const a = need("view", src, 0);
     const { offs = 0 } = params;
-    const ne = shape4(params.ne);
+    const ne = needCounts("view", a.ne, params.ne);
     const { blockSize } = typeInfo(a.type)!;
-    needShape(
-      "view",
-      params.ne.length <= 4 && ne.every((n) => Number.isSafeInteger(n) && n >= 0),
-      a.ne,
-      params.ne,
-      "expected up to four counts",
-    );
     needShape("view", ne[0] % blockSize === 0, a.ne, ne, `rows are no multiple of ${blockSize}`);
     const nb = strides(params, contiguous(a.type, ne));
     needParam(

@@ -1,7 +1,7 @@
 // The CPU backend: buffers are regions of the arena, programs are node records run by the thread pool.
 
 import { Op, Region, Status } from "../../assembly/abi.ts";
-import { DeviceError } from "../errors.ts";
+import { DeviceError, GraphError } from "../errors.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { opDef } from "../ops/index.ts";
@@ -36,23 +36,28 @@ export class CpuBuffer implements Buffer {
   }
 
   write(offset: number, bytes: Uint8Array): void {
-    this.#arena.u8.set(bytes, this.address + offset);
+    this.#arena.u8.set(bytes, this.#at(offset));
   }
 
   async read(offset: number, nBytes: number): Promise<Uint8Array> {
-    const at = this.address + offset;
+    const at = this.#at(offset);
     return this.#arena.u8.slice(at, at + nBytes);
   }
 
   async readInto(offset: number, target: Uint8Array): Promise<void> {
-    const at = this.address + offset;
+    const at = this.#at(offset);
     target.set(this.#arena.u8.subarray(at, at + target.length));
   }
 
   /** The bytes themselves, to read a file into. Ask again after anything that may grow memory. */
   view(offset: number, nBytes: number): Uint8Array {
-    const at = this.address + offset;
+    const at = this.#at(offset);
     return this.#arena.u8.subarray(at, at + nBytes);
+  }
+
+  #at(offset: number): number {
+    if (this.#disposed) throw new GraphError("disposed", "buffer: given back");
+    return this.address + offset;
   }
 
   clear(): void {
@@ -95,6 +100,7 @@ class CpuExecutable implements Executable {
   readonly #planned: Planned;
   readonly #cuts: readonly number[];
   readonly #stretch = new Stretch();
+  #disposed = false;
 
   constructor(backend: CpuBackend, planned: Planned) {
     this.#backend = backend;
@@ -117,9 +123,10 @@ class CpuExecutable implements Executable {
           await this.#stretch.turn();
           signal?.throwIfAborted();
         }
+        if (this.#disposed) throw new GraphError("disposed", "graph: its plan was given back while it ran");
         const ran = pool.run(this.#planned.records, this.#cuts[i]!, this.#cuts[i + 1]!);
         const status = typeof ran === "number" ? ran : await ran;
-        if (status !== Status.OK) this.#fail(status, pool.failedRecord, signal);
+        if (status !== Status.OK && !this.#disposed) this.#fail(status, pool.failedRecord, signal);
       }
     } finally {
       signal?.removeEventListener("abort", onAbort);
@@ -146,7 +153,9 @@ class CpuExecutable implements Executable {
     });
   }
 
-  dispose(): void {}
+  dispose(): void {
+    this.#disposed = true;
+  }
 }
 
 /** The CPU as a device. */

@@ -1,5 +1,5 @@
-// Rewrites a program into the form the CPU kernels want: products with block-quantised weights get their activations
-// quantised once, by a cast that all products of the same source share.
+// Rewrites a program into the form the CPU kernels want: products with block-quantised or F16 weights get their activations
+// converted once, by a cast that all products of the same source share.
 
 import { Op, SRC_LIVE, Type } from "../../assembly/abi.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
@@ -7,6 +7,15 @@ import { Tensor } from "../graph/tensor.ts";
 import { contiguous } from "../shape.ts";
 import { dotType } from "../ops/mul_mat.ts";
 import { isQuantized } from "../types.ts";
+
+/** Operators of weights and activations that want the latter in the type of {@link dotPartner}. */
+const PRODUCTS: readonly Op[] = [
+  Op.MUL_MAT,
+  Op.MUL_MAT_ID,
+  Op.CONV_2D,
+  Op.CONV_TRANSPOSE_1D,
+  Op.CONV_TRANSPOSE_2D,
+];
 
 /**
  * Activation type that the dot product of a weight type wants; undefined when it takes F32. F16 as in ggml, so that
@@ -16,8 +25,6 @@ export function dotPartner(type: Type): Type | undefined {
   if (isQuantized(type)) return dotType(type);
   return type === Type.F16 ? Type.F16 : undefined;
 }
-
-const PRODUCTS: readonly Op[] = [Op.MUL_MAT, Op.MUL_MAT_ID];
 
 /** The program with casts inserted before the first product that needs each. */
 export function lowerForCpu(program: Program): Program {

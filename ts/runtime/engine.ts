@@ -17,9 +17,11 @@ import {
   planProgram,
   type PlannedProgram,
   type PlanSettings,
+  tensorsOf,
 } from "./plan_program.ts";
 import { toQuads } from "./quads.ts";
 import { recordCount } from "./records.ts";
+import { WeightLots } from "./weight_lots.ts";
 import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate, type WasmOption } from "./wasm.ts";
 
@@ -64,6 +66,13 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
     throw new DeviceError(
       "unsupported",
       `createEngine: device "${String(device)}", expected "auto" or "cpu"`,
+    );
+  }
+  if (typeof maxMemory !== "number" || !(maxMemory >= START_PAGES * PAGE)) {
+    throw new GraphError(
+      "bad-param",
+      `createEngine: maxMemory is ${String(maxMemory)}, expected at least ${START_PAGES * PAGE} bytes`,
+      { expected: START_PAGES * PAGE, actual: maxMemory },
     );
   }
   if (nThreads !== undefined && !(Number.isInteger(nThreads) && nThreads >= 1 && nThreads <= 64)) {
@@ -112,12 +121,10 @@ interface State {
   readonly planned: PlannedProgram;
   readonly executable: Executable;
   readonly shared: SharedBuffer;
-}
-
-// Memory of the leafs that a graph made with weight().
-interface Weights {
-  readonly buffer: Buffer;
-  readonly tensors: readonly Tensor[];
+  /** runs under way or waiting for their turn; memory is given back when they have ended */
+  runs: number;
+  /** the plan was given back */
+  gone: boolean;
 }
 
 // The compute buffer of graphs planned together, and those that still use it.
@@ -134,7 +141,7 @@ export class Engine implements GraphHost {
   /** which build of the core runs */
   readonly build: Core["build"];
   readonly #graphs = new Map<Graph, State>();
-  readonly #weights = new Map<Graph, Weights>();
+  readonly #weights = new WeightLots();
   readonly #onDispose: (() => void)[] = [];
   #disposed = false;
 
@@ -223,22 +230,21 @@ export class Engine implements GraphHost {
    */
   reserve(graphs: readonly Graph[]): readonly Plan[] {
     this.#alive();
-    for (const g of graphs) this.#unplan(g);
+    for (const g of graphs) {
+      if (!g.belongsTo(this)) throw new GraphError("bad-plan", "graph: belongs to another engine");
+    }
+    const list = [...new Set(graphs)];
+    for (const g of list) this.#unplan(g);
     const planned: PlannedProgram[] = [];
     try {
-      for (const g of graphs) planned.push(this.#prepare(g));
-      const nBytes = Math.max(0, ...planned.map((p) => p.nBytes));
-      const shared = { buffer: this.#alloc(nBytes, "compute"), users: graphs.length };
-      graphs.forEach((g, i) => {
-        const p = planned[i]!;
-        bindProgram(this.arena, this.core, p, shared.buffer, startOf(shared.buffer));
-        this.#graphs.set(g, { planned: p, executable: this.backend.compile(p, shared.buffer), shared });
-      });
-      return planned.map((p) => p.plan);
+      for (const g of list) planned.push(this.#prepare(g));
+      checkOwners(planned);
+      if (list.length > 0) this.#bind(list, planned);
     } catch (error) {
-      for (const p of planned) this.arena.free(p.records);
+      for (const p of planned) this.#drop(p);
       throw error;
     }
+    return graphs.map((g) => planned[list.indexOf(g)]!.plan);
   }
 
   /** The plan of a graph that is not kept: to look at, with a budget and a seed of your own. */
@@ -274,27 +280,47 @@ export class Engine implements GraphHost {
     this.#alive();
     const state = this.#graphs.get(graph);
     if (state === undefined) throw new GraphError("not-planned", "graph: plan() it before compute()");
-    await state.executable.run(options.signal);
+    state.runs++;
+    try {
+      await state.executable.run(options.signal);
+    } finally {
+      if (--state.runs === 0 && state.gone && !this.#disposed) this.#free(state);
+    }
+    if (state.gone) throw new GraphError("disposed", "graph: its plan was given back while it ran");
   }
 
-  /** Gives back the memory of a graph's plan and of the weights it made. */
+  /**
+   * Gives back the memory of a graph's plan and of the weights it made: at once, or when runs under way have ended and
+   * no other planned graph reads the weights.
+   */
   release(graph: Graph): void {
     this.#unplan(graph);
-    const weights = this.#weights.get(graph);
-    if (weights === undefined) return;
-    this.#weights.delete(graph);
-    for (const t of weights.tensors) t.place(undefined);
-    weights.buffer.dispose();
+    this.#weights.leave(graph);
   }
 
   #unplan(graph: Graph): void {
     const state = this.#graphs.get(graph);
     if (state === undefined) return;
     this.#graphs.delete(graph);
+    this.#end(state);
+    if (state.runs === 0) this.#free(state);
+  }
+
+  // No run of it starts any more, one under way ends, and its tensors have no place.
+  #end(state: State): void {
+    state.gone = true;
     state.executable.dispose();
     state.planned.unplace();
-    this.arena.free(state.planned.records);
-    if (--state.shared.users === 0) state.shared.buffer.dispose();
+  }
+
+  #free({ planned, shared }: State): void {
+    this.#drop(planned);
+    if (--shared.users === 0) shared.buffer.dispose();
+  }
+
+  #drop(planned: PlannedProgram): void {
+    this.arena.free(planned.records);
+    this.#weights.leave(planned);
   }
 
   /** Runs `f` when the engine is disposed. */
@@ -307,8 +333,9 @@ export class Engine implements GraphHost {
     if (this.#disposed) return;
     this.#disposed = true;
     for (const f of this.#onDispose) f();
-    this.backend.dispose();
+    for (const state of this.#graphs.values()) this.#end(state);
     this.#graphs.clear();
+    this.backend.dispose();
   }
 
   [Symbol.dispose](): void {
@@ -318,9 +345,36 @@ export class Engine implements GraphHost {
   // Weights made by g.weight() get their buffer on the first plan and keep it.
   #prepare(graph: Graph): PlannedProgram {
     const program = this.#lower(graph);
-    const fresh = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0 && t.placement === undefined);
+    const weights = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0);
+    for (const t of weights) this.#checkHome(t);
+    const fresh = weights.filter((t) => t.placement === undefined);
     if (fresh.length > 0) this.#addWeights(graph, fresh);
-    return planProgram(this.arena, this.core, program, this.#settings());
+    const planned = planProgram(this.arena, this.core, program, this.#settings());
+    this.#weights.use(planned);
+    return planned;
+  }
+
+  #checkHome(t: Tensor): void {
+    const memory = t.placement?.memory as Partial<Buffer> | undefined;
+    if (memory === undefined || memory.type === this.backend.bufferType) return;
+    throw new GraphError("bad-source", `${t.label()}: lies in memory of another engine`, { tensor: t.name });
+  }
+
+  #bind(graphs: readonly Graph[], planned: readonly PlannedProgram[]): void {
+    const buffer = this.#alloc(Math.max(...planned.map((p) => p.nBytes)), "compute");
+    const shared = { buffer, users: graphs.length };
+    try {
+      for (const p of planned) bindProgram(this.arena, this.core, p, buffer, startOf(buffer));
+      const executables = planned.map((p) => this.backend.compile(p, buffer));
+      graphs.forEach((g, i) => {
+        const state = { planned: planned[i]!, executable: executables[i]!, shared, runs: 0, gone: false };
+        this.#graphs.set(g, state);
+      });
+    } catch (error) {
+      for (const p of planned) p.unplace();
+      buffer.dispose();
+      throw error;
+    }
   }
 
   #settings(): PlanSettings {
@@ -345,13 +399,12 @@ export class Engine implements GraphHost {
   }
 
   #addWeights(graph: Graph, tensors: readonly Tensor[]): void {
-    const old = this.#weights.get(graph);
-    if (old !== undefined) {
+    if (this.#weights.has(graph)) {
       throw new GraphError("bad-plan", "graph: weights added after the first plan; make them before it", {
         actual: tensors.map((t) => t.name),
       });
     }
-    this.#weights.set(graph, { buffer: this.allocate(tensors, "weights"), tensors });
+    this.#weights.add(graph, tensors, this.allocate(tensors, "weights"));
   }
 
   #alloc(size: number, use: BufferUse): Buffer {
@@ -371,6 +424,27 @@ export class Engine implements GraphHost {
 
   #alive(): void {
     if (this.#disposed) throw new GraphError("disposed", "engine: disposed");
+  }
+}
+
+// A plan fixes the place of each of its tensors, so no tensor but a weight can be in two plans.
+function checkOwners(planned: readonly PlannedProgram[]): void {
+  const seen = new Set<Tensor>();
+  for (const { program } of planned) {
+    for (const t of tensorsOf(program)) {
+      if ((t.flags & Flag.EXTERNAL) !== 0 || t.viewSrc !== undefined) continue;
+      if (!seen.has(t) && t.placement === undefined) {
+        seen.add(t);
+        continue;
+      }
+      throw new GraphError(
+        "bad-plan",
+        `${t.label()}: planned in another graph too; only weights can be shared`,
+        {
+          tensor: t.name,
+        },
+      );
+    }
   }
 }
 

@@ -81,7 +81,8 @@ export function bindProgram(
   if (address !== undefined) core.bindRecords(records, recordCount(program), 0, address);
 }
 
-function tensorsOf(program: Program): Tensor[] {
+/** Leafs and nodes, in the order of their records. */
+export function tensorsOf(program: Program): Tensor[] {
   return [...program.leafs, ...program.nodes.map((node) => node.tensor)];
 }
 

@@ -10,7 +10,7 @@ import {
   CTRL_PATIENCE,
   CTRL_SPIN,
   MAX_THREADS,
-  type Status,
+  Status,
 } from "../../assembly/abi.ts";
 import workerSource from "../../build/worker.txt";
 import { builtinModule } from "../builtin.ts";
@@ -150,7 +150,7 @@ export class ThreadPool {
     this.#cells[CTRL_ABORT / 4] = 0;
     if (this.#leader === undefined) return runGuarded(this.#core, records, first, last, this.nThreads);
     this.#leader.post({ records, first, last, nth: this.nThreads });
-    return this.#leader.next() as Promise<Status>;
+    return this.#leader.next().catch(() => Status.TIMEOUT) as Promise<Status>; // it died, or was ended
   }
 
   /** Ends a run after its current node. Only a run on other threads can be reached. */
@@ -227,10 +227,12 @@ function webThread(url: string | URL | undefined): Thread {
       ? URL.createObjectURL(new Blob([workerSource], { type: "text/javascript" }))
       : undefined;
   const worker = new Worker(url ?? blob!, { type: "module" });
+  let give: (reason: Error) => void = () => undefined;
   return {
     post: (message) => worker.postMessage(message),
     next: (timeoutMs) =>
       new Promise((resolve, reject) => {
+        give = reject;
         const timer =
           timeoutMs === undefined ? undefined : setTimeout(() => reject(new Error("no answer")), timeoutMs);
         worker.onmessage = (e) => {
@@ -244,6 +246,9 @@ function webThread(url: string | URL | undefined): Thread {
           reject(new Error(e.message || "the worker was blocked"));
         };
       }),
-    terminate: () => worker.terminate(),
+    terminate: () => {
+      worker.terminate();
+      give(new Error("ended")); // whoever waits for an answer: none will come
+    },
   };
 }

@@ -4,7 +4,7 @@ import { NODE_BYTES } from "../../assembly/abi.ts";
 import relaxedBytes from "../../build/relaxed.wasm";
 import type { __AdaptedExports } from "../../build/simd.d.ts";
 import simdBytes from "../../build/simd.wasm";
-import { DeviceError } from "../errors.ts";
+import { DeviceError, GraphError } from "../errors.ts";
 
 /** Exports of the core module, as the AssemblyScript compiler describes them. */
 export type Exports = Omit<typeof __AdaptedExports, "memory">;
@@ -29,6 +29,12 @@ export interface Core {
  */
 export async function compileCore(option: WasmOption | undefined, shared: boolean): Promise<Core> {
   if (typeof option === "string") {
+    if (option !== "simd" && option !== "relaxed") {
+      throw new GraphError(
+        "bad-param",
+        `wasm: "${String(option)}" is no build of the core, expected simd or relaxed`,
+      );
+    }
     const build = option as "simd" | "relaxed"; // the DOM's Module type is empty, so narrowing loses the names
     return { module: await compile(build === "simd" ? simdBytes : relaxedBytes, shared, build), build };
   }
@@ -92,7 +98,7 @@ export function withShared(bytes: Uint8Array, shared: boolean): Uint8Array<Array
   const leb = (): number => {
     let value = 0;
     for (let shift = 0; ; shift += 7) {
-      const byte = out[at++]!;
+      const byte = out[at++] ?? 0; // past the end: the engine will refuse the module
       value |= (byte & 0x7f) << shift;
       if (byte < 0x80) return value >>> 0;
     }
@@ -146,8 +152,12 @@ export function instantiate(module: WebAssembly.Module, memory: WebAssembly.Memo
   const abort = (): never => {
     throw new Error("abort");
   };
-  const { exports } = new WebAssembly.Instance(module, { env: { memory, abort } });
-  const core = exports as unknown as Exports;
+  let core: Exports;
+  try {
+    core = new WebAssembly.Instance(module, { env: { memory, abort } }).exports as unknown as Exports;
+  } catch (cause) {
+    throw new DeviceError("bad-wasm", "wasm: the module wants other imports than the core", { cause });
+  }
   if (core.nodeBytes?.() !== NODE_BYTES) {
     throw new DeviceError("bad-wasm", "wasm: the core belongs to another version", {
       expected: NODE_BYTES,

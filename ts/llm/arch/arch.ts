@@ -2,7 +2,7 @@
 
 import type { Tensor } from "../../graph/tensor.ts";
 import type { Metadata } from "../metadata.ts";
-import type { Params } from "../params.ts";
+import type { Params, Pooling } from "../params.ts";
 import type { Net } from "./net.ts";
 
 export interface Arch {
@@ -12,8 +12,12 @@ export interface Arch {
   readonly rows: (net: Net) => Tensor;
   /** logits of such rows: [V, O]; absent: an encoder, which predicts no tokens */
   readonly logits?: (net: Net, rows: Tensor) => Tensor;
-  /** what becomes of pooled rows [E, S], one for each text; absent: nothing */
-  readonly pooled?: (net: Net, x: Tensor) => Tensor;
+  /** what pooled rows [E, S], one for each text, go through: [any, S]; absent: nothing */
+  readonly project?: (net: Net, x: Tensor) => Tensor;
+  /** scores of pooled rows [E, S]: [labels, S]; absent: no file of the kind is a classifier */
+  readonly classify?: (net: Net, x: Tensor) => Tensor;
+  /** how rows are pooled for a classifier; "cls" when absent */
+  readonly rankBy?: Pooling;
   /** heads are rotated as a whole */
   readonly wholeHeads?: boolean;
 }

@@ -15,8 +15,8 @@ export interface Routing {
   readonly norm?: boolean;
   /** factor of the weights */
   readonly scale?: number;
-  /** the activation: silu when absent, or the clamped one of gpt-oss */
-  readonly act?: Glu.SWIGLU | Glu.SWIGLU_OAI;
+  /** the activation: silu when absent, gelu, or the clamped silu of gpt-oss */
+  readonly act?: "silu" | "gelu" | "oai";
 }
 
 /** The sum of the weights is not divided by less than this, the least normal number of F16. */
@@ -24,16 +24,14 @@ const LEAST_SUM = 2 ** -14;
 
 /** Rows x [E, T] through the experts chosen for each: [E, T]. */
 export function experts(scope: Scope, x: Tensor, routing: Routing): Tensor {
-  const { g, p } = scope;
+  const { g } = scope;
   const [nEmbd, nTokens] = x.ne;
   const { live } = g;
   // A single token has its experts where a batch has its tokens: the live count would be taken for one of them.
   if (nTokens === 1) g.live = undefined;
   const { ids, weights } = route(scope, x, routing); //                          [K, T], [1, K, T]
   const each = g.reshape(x, [nEmbd, 1, nTokens]);
-  const up = product(scope, "ffn_up_exps", p.nFfExpert, each, ids); //           [F, K, T]
-  const gate = product(scope, "ffn_gate_exps", p.nFfExpert, each, ids); //       [F, K, T]
-  const h = g.glu(gate, up, { fn: routing.act ?? Glu.SWIGLU });
+  const h = hidden(scope, each, ids, routing.act ?? "silu"); //                  [F, K, T]
   const y = g.mul(product(scope, "ffn_down_exps", nEmbd, h, ids), weights); //   [E, K, T]
   const sum = added(scope, y);
   g.live = live;
@@ -65,6 +63,20 @@ interface Chosen {
 function selection(scope: Scope, scores: Tensor): Tensor {
   const name = "exp_probs_b.bias";
   return scope.has(name) ? scope.g.add(scores, scope.vector(name, scope.p.nExpert)) : scores;
+}
+
+const GLU = { silu: Glu.SWIGLU, gelu: Glu.GEGLU, oai: Glu.SWIGLU_OAI } as const;
+
+// act(W_gate x) * W_up x, from two matrices or one, or act(W_up x): [F, K, T].
+function hidden(scope: Scope, x: Tensor, ids: Tensor, act: keyof typeof GLU): Tensor {
+  const { g, p } = scope;
+  const fn = GLU[act];
+  if (scope.has("ffn_gate_up_exps.weight")) {
+    return g.glu(product(scope, "ffn_gate_up_exps", 2 * p.nFfExpert, x, ids), undefined, { fn });
+  }
+  const up = product(scope, "ffn_up_exps", p.nFfExpert, x, ids);
+  if (!scope.has("ffn_gate_exps.weight")) return act === "gelu" ? g.gelu(up) : g.silu(up);
+  return g.glu(product(scope, "ffn_gate_exps", p.nFfExpert, x, ids), up, { fn });
 }
 
 // W x of each chosen expert, with its bias: [to, K, T].

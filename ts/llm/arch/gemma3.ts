@@ -24,10 +24,10 @@ export const gemmaEmbedding: Arch = {
   wholeHeads: true,
   rows: gemma3Rows,
 
-  // Two maps that widen and narrow the pooled vector, each optional.
-  pooled(net, x) {
+  // Maps that widen and narrow the pooled vector, each optional.
+  project(net, x) {
     for (const name of ["dense_2", "dense_3"]) if (net.has(`${name}.weight`)) x = net.resized(x, name);
-    return x; //                                                                 [E, S]
+    return x; //                                                                 [any, S]
   },
 };
 

@@ -1,6 +1,5 @@
 // Architecture gpt-oss: sinks in attention, every second layer slides, experts with biases. Shapes: scope.ts.
 
-import { Glu } from "../../../assembly/abi.ts";
 import { layersByPattern, localRope, readPeriod, readWindow } from "../layer_params.ts";
 import { expertParams, readParams, withParams } from "../params.ts";
 import type { Arch } from "./arch.ts";
@@ -30,7 +29,7 @@ export const gptOss: Arch = {
       [a, x] = layer.wanted(a, x);
       x = g.add(layer.affine(a, "attn_output", p.nEmbd), x);
       const h = layer.rmsNorm(x, "post_attention_norm");
-      x = g.add(layer.experts(h, { gating: "softmax_weight", act: Glu.SWIGLU_OAI }), x); // [E, T]
+      x = g.add(layer.experts(h, { gating: "softmax_weight", act: "oai" }), x); // [E, T]
     }
     return net.rmsNorm(x, "output_norm");
   },

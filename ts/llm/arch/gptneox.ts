@@ -4,7 +4,7 @@
 import { readParams, withParams } from "../params.ts";
 import type { Arch } from "./arch.ts";
 
-export const gptneox: Arch = {
+export const gptNeox: Arch = {
   params(meta) {
     const p = readParams(meta, "gptneox", { eps: "layer_norm_epsilon" });
     return withParams(p, { parallelResidual: meta.bool("gptneox.use_parallel_residual", true) });

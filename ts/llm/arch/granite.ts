@@ -14,7 +14,7 @@ export const granite: Arch = {
   logits: (net, x) => net.logits(x),
 };
 
-export const granitemoe: Arch = {
+export const graniteMoe: Arch = {
   params(meta) {
     const p = graniteParams(meta, readParams(meta, "granitemoe"));
     return withParams(p, { nFfShared: meta.u32("granitemoe.expert_shared_feed_forward_length", 0) });

@@ -1,81 +1,56 @@
-// The architectures that can be run, by the name in general.architecture.
+// From a file's header to graphs: parameters, the check of the tensors, and what builds a model's graphs.
 
-import { FormatError } from "../../errors.ts";
+import { FormatError, GraphError } from "../../errors.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import { Type } from "../../types.ts";
-import { type BatchInputs, batchInputs } from "../batch.ts";
+import { type BatchInputs, batchInputs, textInputs } from "../batch.ts";
 import { type KvCache, kvCache } from "../cache.ts";
 import { hparam } from "../hparam.ts";
 import type { Metadata } from "../metadata.ts";
-import { type Params, readArch } from "../params.ts";
+import { type Params, type Pooling, readArch } from "../params.ts";
 import { FileWeights, LoadedWeights, type StoredTensor } from "../weights.ts";
 import type { Arch } from "./arch.ts";
-import { cohere2 } from "./cohere2.ts";
-import { exaone4 } from "./exaone4.ts";
-import { falcon } from "./falcon.ts";
-import { gemma } from "./gemma.ts";
-import { gemma2 } from "./gemma2.ts";
-import { gemma3 } from "./gemma3.ts";
-import { glm4 } from "./glm4.ts";
-import { gptOss } from "./gpt_oss.ts";
-import { gpt2 } from "./gpt2.ts";
-import { gptneox } from "./gptneox.ts";
-import { granite, granitemoe } from "./granite.ts";
-import { llama } from "./llama.ts";
-import { mistral3 } from "./mistral3.ts";
-import { olmo2 } from "./olmo2.ts";
-import { olmoe } from "./olmoe.ts";
-import { phi2 } from "./phi2.ts";
-import { phi3 } from "./phi3.ts";
-import { qwen2 } from "./qwen2.ts";
-import { qwen2moe } from "./qwen2moe.ts";
-import { qwen3 } from "./qwen3.ts";
-import { qwen3moe } from "./qwen3moe.ts";
-import { smollm3 } from "./smollm3.ts";
-import { stablelm } from "./stablelm.ts";
-import { starcoder2 } from "./starcoder2.ts";
+import { ARCHS } from "./archs.ts";
 import { Net } from "./net.ts";
 
-/** Builds the graph of one batch; the result are the logits [nVocab, nOut], marked as output. */
+/** Weights by their names in the file. */
+export type WeightMap = ReadonlyMap<string, Tensor>;
+
+/**
+ * Builds the graph of one batch over a cache; the result are the logits [nVocab, nOut], marked as output.
+ *
+ * @throws {GraphError} unsupported for a model that predicts no tokens
+ */
 export type BuildGraph = (
   g: Graph,
   p: Params,
-  weights: ReadonlyMap<string, Tensor>,
+  weights: WeightMap,
   cache: KvCache,
   batch: BatchInputs,
 ) => Tensor;
 
-const ARCHS: ReadonlyMap<string, Arch> = new Map(
-  Object.entries({
-    llama,
-    qwen2,
-    qwen2moe,
-    qwen3,
-    qwen3moe,
-    gemma,
-    gemma2,
-    gemma3,
-    phi2,
-    phi3,
-    gpt2,
-    gptneox,
-    falcon,
-    starcoder2,
-    stablelm,
-    granite,
-    cohere2,
-    smollm3,
-    glm4,
-    olmo2,
-    olmoe,
-    exaone4,
-    mistral3,
-    granitemoe,
-    "gpt-oss": gptOss,
-  }),
-);
+/** Builds the graphs of embeddings. */
+export interface EmbeddingBuild {
+  /** how rows are pooled for a classifier */
+  readonly rankBy: Pooling;
+  /** rows of the last layer of texts that lie whole in the batch: [E, O] */
+  rows(g: Graph, p: Params, weights: WeightMap, batch: BatchInputs, nCtx: number): Tensor;
+  /**
+   * What pooled rows x [E, S] go through, `live` of which hold data; undefined = nothing.
+   *
+   * @throws {GraphError} unsupported when scores are asked for and the architecture has no classifier
+   */
+  pooled(
+    g: Graph,
+    p: Params,
+    weights: WeightMap,
+    x: Tensor,
+    live: Tensor,
+    scores: boolean,
+  ): Tensor | undefined;
+}
 
 /**
  * Hyper-parameters of the file.
@@ -88,50 +63,76 @@ export function loadParams(meta: Metadata): Params {
 }
 
 /**
- * Checks the file's tensors against its parameters, by building its graph over them; nothing of their data is read.
+ * Checks the file's tensors against its parameters, by building its graphs over them; nothing of their data is read.
  *
  * @throws {FormatError} missing-tensor, shape-mismatch, vocab-mismatch, unsupported-type, unsupported-arch, bad-hparam
  */
-export function loadTensors<T extends StoredTensor>(params: Params, tensors: Iterable<T>): Map<string, T> {
-  const arch = archOf(params.arch);
+export function loadTensors<T extends StoredTensor>(p: Params, tensors: Iterable<T>): Map<string, T> {
+  const arch = archOf(p.arch);
   const weights = new FileWeights(tensors);
   const g = new GraphBuilder();
-  const net = new Net({
-    g,
-    p: params,
-    weights,
-    batch: batchInputs(g, 1, 1),
-    cache: kvCache(params, 1, Type.F32),
-    nCtx: 1,
-  });
+  const net = new Net(
+    p.causal
+      ? { g, p, weights, batch: batchInputs(g, 1, 1), cache: kvCache(p, 1, Type.F32), nCtx: 1 }
+      : { g, p, weights, batch: textInputs(g, 1), cache: undefined, nCtx: 1 },
+  );
   const rows = arch.rows(net);
   arch.logits?.(net, rows);
-  const used = weights.used(
-    params.arch,
-    (name) => layerOf(name) >= params.nLayer && layerOf(name) < params.nLayer + params.nPredictLayers,
-  );
-  if (arch.wholeHeads === true && params.nRot !== params.headDimK) {
-    const key = `${params.arch}.rope.dimension_count`;
-    throw hparam(key, params.nRot, `the head size ${params.headDimK}`);
+  arch.project?.(net, rows);
+  if (p.pooling === "rank" || net.has("cls.weight") || net.has("cls.output.weight"))
+    arch.classify?.(net, rows);
+  const used = weights.used(p.arch, (name) => isPredictLayer(name, p));
+  if (arch.wholeHeads === true && p.nRot !== p.headDimK) {
+    throw hparam(`${p.arch}.rope.dimension_count`, p.nRot, `the head size ${p.headDimK}`);
   }
   return used;
 }
 
-// Number of the layer that a weight belongs to; -1 = none.
-function layerOf(name: string): number {
-  return Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? -1);
+// Is it a weight of the layers that predict further tokens?
+function isPredictLayer(name: string, { nLayer, nPredictLayers }: Params): boolean {
+  const layer = Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? -1);
+  return layer >= nLayer && layer < nLayer + nPredictLayers;
 }
 
-/** The graph of a batch over the cache, for an architecture by its name. @throws {FormatError} unsupported-arch */
+/** Logits of a batch over the cache, for an architecture by its name. @throws {FormatError} unsupported-arch */
 export function graphOf(name: string): BuildGraph {
   const arch = archOf(name);
   return (g, p, weights, cache, batch) => {
+    const { logits } = arch;
+    if (logits === undefined) throw new GraphError("unsupported", `${name}: an encoder predicts no tokens`);
     const net = new Net({ g, p, weights: new LoadedWeights(weights), batch, cache, nCtx: cache.nCtx });
-    g.live = batch.live;
-    const logits = arch.logits!(net, arch.rows(net));
-    g.live = undefined;
-    return logits.asOutput("logits");
+    return withLive(g, batch.live, () => logits(net, arch.rows(net))).asOutput("logits");
   };
+}
+
+/** Embeddings, for an architecture by its name. @throws {FormatError} unsupported-arch */
+export function embeddingOf(name: string): EmbeddingBuild {
+  const arch = archOf(name);
+  const netOf = (g: Graph, p: Params, weights: WeightMap, batch: BatchInputs, nCtx: number): Net =>
+    new Net({ g, p, weights: new LoadedWeights(weights), batch, cache: undefined, nCtx });
+  return {
+    rankBy: arch.rankBy ?? "cls",
+    rows: (g, p, weights, batch, nCtx) =>
+      withLive(g, batch.live, () => arch.rows(netOf(g, p, weights, batch, nCtx))),
+    pooled(g, p, weights, x, live, scores) {
+      const through = scores ? arch.classify : arch.project;
+      if (through === undefined && scores) throw new GraphError("unsupported", `${name}: no classifier`);
+      if (through === undefined) return undefined;
+      const net = netOf(g, p, weights, textInputs(g, 1), 1); // no texts reach this graph
+      const y = withLive(g, live, () => through(net, x));
+      return y === x ? undefined : y;
+    },
+  };
+}
+
+// Builds nodes that compute the live columns of a batch only.
+function withLive(g: Graph, live: Tensor | undefined, build: () => Tensor): Tensor {
+  g.live = live;
+  try {
+    return build();
+  } finally {
+    g.live = undefined;
+  }
 }
 
 /** @throws {FormatError} unsupported-arch */

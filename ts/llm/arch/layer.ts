@@ -57,6 +57,13 @@ export class Layer extends Scope {
     return this.g.view(x, ne, { nb: [rowBytes(x.type, d), x.nb[1]] });
   }
 
+  /** Heads [d, n, T] seen as rows [n d, T]; the heads of a token lie one after the other. */
+  rowsOf(x: Tensor): Tensor {
+    const [d, n, nTokens] = x.ne;
+    if (isContiguous(x.type, x.ne, x.nb)) return this.g.reshape(x, [d * n, nTokens]);
+    return this.g.view(x, [d * n, nTokens], { nb: [x.nb[2]] });
+  }
+
   /** Heads [d, n, T] turned by their positions, neighbours in pairs; unchanged in a layer without rotation. */
   rope(x: Tensor, factors?: Tensor): Tensor {
     return this.#rotate(x, ADJACENT, factors);
@@ -179,11 +186,8 @@ export class Layer extends Scope {
   // Writes heads [d, n, T] to their rows of a cache [d n, cells], and sees it as [d, cells, n].
   #stored(cache: Tensor, x: Tensor): Tensor {
     const { g } = this;
-    const [d, n, nTokens] = x.ne;
-    const rows = isContiguous(x.type, x.ne, x.nb)
-      ? g.reshape(x, [d * n, nTokens])
-      : g.view(x, [d * n, nTokens], { nb: [x.nb[2]] });
-    const all = g.setRows(cache, rows, this.parts.batch.positions);
+    const [d, n] = x.ne;
+    const all = g.setRows(cache, this.rowsOf(x), this.parts.batch.positions);
     return g.view(all, [d, all.ne[1], n], { nb: [all.nb[1], rowBytes(all.type, d)] });
   }
 }

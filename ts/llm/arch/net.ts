@@ -34,6 +34,14 @@ export class Net extends Scope {
     return this.linear(x, name, this.parts.weights.rows(`${name}.weight`));
   }
 
+  /** The first row of the token types, which every token of a text has: [E]. */
+  firstTokenType(): Tensor {
+    const { nEmbd } = this.p;
+    const n = this.parts.weights.rows("token_types.weight");
+    const table = this.parts.weights.get({ name: "token_types.weight", use: "vector", ne: [nEmbd, n] });
+    return this.g.view(table, [nEmbd]);
+  }
+
   /** s x; x itself when s is 1. */
   scaled(x: Tensor, s: number): Tensor {
     return s === 1 ? x : this.g.scale(x, s);

@@ -26,7 +26,7 @@ export const olmoe: Arch = {
       }); //                                                                     [D H, T]
       [a, x] = layer.wanted(a, x);
       x = g.add(layer.linear(a, "attn_output", p.nEmbd), x);
-      x = g.add(layer.experts(layer.rmsNorm(x, "ffn_norm"), { norm: false }), x); // [E, T]
+      x = g.add(layer.experts(layer.rmsNorm(x, "ffn_norm"), {}), x); // [E, T]
     }
     return net.rmsNorm(x, "output_norm");
   },

@@ -20,7 +20,7 @@ export const qwen2moe: Arch = {
       [a, x] = layer.wanted(a, x);
       x = g.add(layer.linear(a, "attn_output", p.nEmbd), x);
       const h = layer.rmsNorm(x, "ffn_norm");
-      x = g.add(g.add(layer.experts(h, { norm: false }), gated(layer, h)), x); // [E, T]
+      x = g.add(g.add(layer.experts(h, {}), gated(layer, h)), x); // [E, T]
     }
     return net.rmsNorm(x, "output_norm");
   },

@@ -25,4 +25,7 @@ export const qwen3: Arch = {
   },
 
   logits: (net, x) => net.logits(x),
+  // A reranker has rows of the head for "yes" and "no".
+  classify: (net, x) => net.g.softMax(net.linear(x, "cls.output", net.p.nLabels)),
+  rankBy: "last",
 };
