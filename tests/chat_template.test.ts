@@ -147,6 +147,8 @@ describe("rendering", () => {
       "{% generation %}x{% endgeneration %}": "x",
       "{{ range(3, 9, 3) | list }}{{ range(2, -2, -2) | list }}{{ range(0) | list }}": "[3, 6][2, 0][]",
       "{{ [] | first is defined }}|{{ {'a': 1} | string }}|{{ 'x' ~ ['a'] }}": 'false|{"a": 1}|x["a"]',
+      "{{ '\\n\\n a \\n'.lstrip('\\n') }}|{{ '--😀x-'.strip('-😀') }}|{{ 'xx'.rstrip('x') }}|{{ '  b '.strip() }}":
+        " a \n|x||b",
       "{{ messages[::-1][0].role.upper() }} {{ 'a,b'.split(',') | join('-') }} {{ 'aXbX'.replace('X', '..') }}":
         "USER a-b a..b..",
     };

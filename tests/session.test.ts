@@ -335,7 +335,7 @@ function describeSaved(narrow: () => Bytes, wide: () => Bytes): void {
           await m.complete("Once", { ...GREEDY, maxTokens: 2 });
           return m.context.save();
         });
-      const nHead = 32 + 8 * 10;
+      const nHead = 36 + 8 * 10;
       const cases: [string, Uint8Array][] = [
         ["bad-magic", edited(0, 1)],
         ["unsupported-version", edited(4, 2)],
@@ -343,8 +343,9 @@ function describeSaved(narrow: () => Bytes, wide: () => Bytes): void {
         ["truncated", edited(12, 0xffffffff)],
         ["truncated", edited(12, 3)],
         ["bad-value", edited(16, 12345)],
-        ["unsupported-type", edited(32, Type.F32)],
-        ["shape-mismatch", edited(36, 128)],
+        ["shape-mismatch", edited(32, 1)],
+        ["unsupported-type", edited(36, Type.F32)],
+        ["shape-mismatch", edited(40, 128)],
         ["token-range", edited(nHead, 512)],
         ["token-range", edited(nHead, 0xffffffff)],
         ["truncated", saved.slice(0, -1)],

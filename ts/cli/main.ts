@@ -2,6 +2,7 @@
 
 import { benchCommand } from "./bench.ts";
 import { chatCommand } from "./chat.ts";
+import { embedCommand } from "./embed.ts";
 import { evalCommand } from "./eval.ts";
 import { inspectCommand } from "./inspect.ts";
 import { planCommand } from "./plan.ts";
@@ -15,6 +16,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ["run", runCommand],
   ["chat", chatCommand],
   ["eval", evalCommand],
+  ["embed", embedCommand],
   ["inspect", inspectCommand],
   ["plan", async (args) => planCommand(args, await planHost())],
   ["bench", benchCommand],
@@ -25,6 +27,7 @@ const HELP = `slackwater: runs GGUF models in a wasm arena whose memory does not
   slackwater run [MODEL] [-p PROMPT] [-n TOKENS] [--temp T] ...   tell a story; without MODEL: the one in the package
   slackwater chat MODEL [--system TEXT] [-m MESSAGES.json]        a conversation, or one answer
   slackwater eval MODEL --text-file FILE                         mean negative log-likelihood of a text
+  slackwater embed MODEL [--file FILE]                           vectors of texts, JSON lines in and out
   slackwater inspect MODEL                                       header and exact memory plan, nothing loaded
   slackwater plan MODEL|CSV [--svg FILE]                         memory plan of a model's graph, or of a list of buffers
   slackwater bench [MODEL] [--pp N] [--tg N] [--reps R]          prompt and generation rates

@@ -5,7 +5,8 @@
 //     8   u32  T = tensors of the cache: K and V of each layer
 //     12  u32  N = tokens
 //     16       fingerprint of the model, 16 bytes
-//     32       T times: u32 element type, u32 bytes of a row
+//     32  u32  1 = keys are rotated as in contexts longer than the trained one (longrope has two ways), else 0
+//     36       T times: u32 element type, u32 bytes of a row
 //              N times: i32 token id
 //              T times: N rows
 //
@@ -19,17 +20,26 @@ import { FINGERPRINT_BYTES } from "./fingerprint.ts";
 
 const MAGIC = 0x564b5753; // "SWKV"
 const VERSION = 1;
-const HEADER_BYTES = 16 + FINGERPRINT_BYTES;
+const LONG_AT = 16 + FINGERPRINT_BYTES;
+const HEADER_BYTES = LONG_AT + 4;
+
+/** What a saved cache must agree with. */
+export interface CacheOrigin {
+  readonly fingerprint: Uint8Array;
+  /** keys are rotated with the factors for long contexts */
+  readonly long: boolean;
+}
 
 /** The tokens of a context with their keys and values. */
-export async function encodeCache(context: Context, model: Uint8Array): Promise<Uint8Array> {
+export async function encodeCache(context: Context, origin: CacheOrigin): Promise<Uint8Array> {
   const { tokens, cacheTensors } = context;
   const rows = cacheTensors.map((t) => tokens.length * t.nb[1]);
   const head = headBytes(cacheTensors.length, tokens.length);
   const out = new Uint8Array(rows.reduce((sum, n) => sum + n, head));
   const view = new DataView(out.buffer);
   [MAGIC, VERSION, cacheTensors.length, tokens.length].forEach((x, i) => view.setUint32(4 * i, x, true));
-  out.set(model, 16);
+  out.set(origin.fingerprint, 16);
+  view.setUint32(LONG_AT, Number(origin.long), true);
   cacheTensors.forEach((t, i) => {
     view.setUint32(HEADER_BYTES + 8 * i, t.type, true);
     view.setUint32(HEADER_BYTES + 8 * i + 4, t.nb[1], true);
@@ -51,10 +61,10 @@ export async function encodeCache(context: Context, model: Uint8Array): Promise<
  *   unsupported-type (saved with another kvType), token-range
  * @throws {GraphError} context-full when the context is too short
  */
-export function decodeCache(context: Context, model: Uint8Array, nVocab: number, bytes: Uint8Array): void {
+export function decodeCache(context: Context, origin: CacheOrigin, nVocab: number, bytes: Uint8Array): void {
   const { cacheTensors } = context;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const nTokens = checkHeader(view, bytes, model, cacheTensors);
+  const nTokens = checkHeader(view, bytes, origin, cacheTensors);
   if (nTokens > context.nCtx) {
     const text = `cache: ${nTokens} tokens were saved, the context has ${context.nCtx} positions`;
     throw new GraphError("context-full", text, { expected: context.nCtx, actual: nTokens });
@@ -80,7 +90,7 @@ export function decodeCache(context: Context, model: Uint8Array, nVocab: number,
 function checkHeader(
   view: DataView,
   bytes: Uint8Array,
-  model: Uint8Array,
+  origin: CacheOrigin,
   tensors: readonly Tensor[],
 ): number {
   if (bytes.length < HEADER_BYTES) throw truncated(HEADER_BYTES, bytes.length);
@@ -95,8 +105,12 @@ function checkHeader(
     const text = `cache: version ${version}, expected ${VERSION}`;
     throw new FormatError("unsupported-version", text, { offset: 4, expected: VERSION, actual: version });
   }
-  if (model.some((byte, i) => byte !== bytes[16 + i])) {
+  if (origin.fingerprint.some((byte, i) => byte !== bytes[16 + i])) {
     throw new FormatError("bad-value", "cache: saved from another model", { offset: 16 });
+  }
+  if (view.getUint32(LONG_AT, true) !== Number(origin.long)) {
+    const text = "cache: saved in a context whose length makes this model rotate keys in another way";
+    throw new FormatError("shape-mismatch", text, { offset: LONG_AT });
   }
   if (nTensors !== tensors.length) throw otherShape(8, tensors.length, nTensors, "tensors");
   const head = headBytes(nTensors, nTokens);

@@ -38,6 +38,7 @@ export {
   planModel,
   readModelHeader,
 } from "./plan_model.ts";
+export type { RankedDocument, RerankOptions } from "./rerank.ts";
 export { SAMPLING_DEFAULTS, type SamplingOptions } from "./sampling.ts";
 export type { ContextShift } from "./shift.ts";
 export type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer.ts";

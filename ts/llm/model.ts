@@ -13,9 +13,10 @@ import type { GenerateOptions, Generation } from "./generate.ts";
 import { checkIds, type ContextHost, ModelContext } from "./model_context.ts";
 import type { Params } from "./params.ts";
 import { type ContextOptions, type ModelPlan, planContext } from "./plan_model.ts";
+import { type RankedDocument, rerank, type RerankOptions } from "./rerank.ts";
 import type { EncodeOptions, Tokenizer } from "./tokenizer.ts";
 
-/** Sizes of a further context; see `loadModel`. */
+/** Sizes of a further context; by default nBatch and kvType are those of the model's own, nCtx as for `loadModel`. */
 export type CreateContextOptions = Pick<ContextOptions, "nCtx" | "nBatch" | "kvType">;
 
 /** What a model takes over from its loader. */
@@ -100,7 +101,8 @@ export class Model {
   async createContext(options: CreateContextOptions = {}): Promise<ModelContext> {
     checkOptions("createContext", options, ["nCtx", "nBatch", "kvType"]);
     this.#alive();
-    return this.#openNew(options);
+    const { nCtx, nBatch = this.#plan.options.nBatch, kvType = this.#plan.options.kvType } = options;
+    return this.#openNew({ nCtx, nBatch, kvType });
   }
 
   /** Generates text in the model's own context; see {@link ModelContext.generate}. */
@@ -145,6 +147,23 @@ export class Model {
     options: EmbedOptions = {},
   ): Promise<Embedding[]> {
     return this.#using(() => this.#parts.embedder.embed(texts, options));
+  }
+
+  /**
+   * Documents in the order of how well they answer a query, by the classifier of a reranker.
+   *
+   * @throws {GraphError} context-full for a document that is too long unless it may be cut, unsupported for a model
+   *   without a classifier, bad-param, disposed; TypeError for a misspelt option
+   */
+  async rerank(
+    query: string,
+    documents: readonly string[],
+    options: RerankOptions = {},
+  ): Promise<RankedDocument[]> {
+    const { nCtx, header } = this.#plan;
+    const { tokenizer, rerankTemplate: template } = header;
+    const { embedder } = this.#parts;
+    return this.#using(() => rerank({ embedder, tokenizer, template, nCtx }, query, documents, options));
   }
 
   /**

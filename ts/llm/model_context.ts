@@ -1,7 +1,8 @@
 // A context as callers see it: a sequence of tokens over a model's weights, with generation, saving and restoring.
 
 import { checkOptions, GraphError } from "../errors.ts";
-import { decodeCache, encodeCache } from "./cache_file.ts";
+import { wantsLongFactors } from "./arch/net.ts";
+import { type CacheOrigin, decodeCache, encodeCache } from "./cache_file.ts";
 import { Chat } from "./chat/completions.ts";
 import type { Prompter } from "./chat/prompt.ts";
 import type { Context } from "./context.ts";
@@ -98,7 +99,7 @@ export class ModelContext {
    * @throws {GraphError} busy, disposed
    */
   async save(): Promise<Uint8Array> {
-    return this.#exclusively("save", () => encodeCache(this.#context, this.#host.header.fingerprint));
+    return this.#exclusively("save", () => encodeCache(this.#context, this.#origin));
   }
 
   /**
@@ -110,10 +111,8 @@ export class ModelContext {
    * @throws {GraphError} context-full when this context is too short; busy, disposed
    */
   async restore(bytes: Uint8Array): Promise<void> {
-    const { fingerprint, params } = this.#host.header;
-    return this.#exclusively("restore", async () =>
-      decodeCache(this.#context, fingerprint, params.nVocab, bytes),
-    );
+    const { nVocab } = this.#host.header.params;
+    return this.#exclusively("restore", async () => decodeCache(this.#context, this.#origin, nVocab, bytes));
   }
 
   /** Forgets all tokens. @throws {GraphError} busy, disposed */
@@ -136,6 +135,12 @@ export class ModelContext {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.dispose();
+  }
+
+  get #origin(): CacheOrigin {
+    const { fingerprint, params, tensors } = this.#host.header;
+    const chooses = tensors.has("rope_factors_long.weight") && !tensors.has("rope_freqs.weight");
+    return { fingerprint, long: chooses && wantsLongFactors(params, this.nCtx) };
   }
 
   async #exclusively<T>(what: string, run: () => Promise<T>): Promise<T> {

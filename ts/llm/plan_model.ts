@@ -43,6 +43,8 @@ export interface ModelHeader {
   readonly params: Params;
   readonly tokenizer: Tokenizer;
   readonly templates: ChatTemplates;
+  /** text with {query} and {document} for reranking */
+  readonly rerankTemplate: string | undefined;
   /** sampler settings that the file recommends */
   readonly sampling: Partial<SamplingOptions>;
   /** hash of metadata and tensor table */
@@ -62,22 +64,23 @@ export function readModelHeader(file: GgufFile): ModelHeader {
   const tokenizer = loadTokenizer(meta);
   const templates = ChatTemplates.read(meta);
   return {
-    name: nameIn(meta) ?? params.arch,
+    name: textIn(meta, "general.name") ?? params.arch,
     build: graphOf(params.arch),
     embedding: embeddingOf(params.arch),
     params,
     tokenizer,
     templates,
+    rerankTemplate: textIn(meta, "tokenizer.chat_template.rerank"),
     sampling: recommendedSampling(file.metadata),
     fingerprint: fingerprint(file),
     tensors: loadTensors(params, file.tensors),
   };
 }
 
-// A name is no reason to refuse a file.
-function nameIn(meta: Metadata): string | undefined {
+// A text that may be absent. One of the wrong kind is no reason to refuse a file.
+function textIn(meta: Metadata, key: string): string | undefined {
   try {
-    return meta.str("general.name", "") || undefined;
+    return meta.str(key, "") || undefined;
   } catch {
     return undefined;
   }
@@ -218,13 +221,13 @@ function outOfMemory(nCtx: number, needed: number, room: number): DeviceError {
 }
 
 function noTokens({ arch }: Params): GraphError {
-  return new GraphError("unsupported", `model: ${arch} is an encoder here, which predicts no tokens`);
+  return new GraphError("unsupported", `${arch}: an encoder predicts no tokens`);
 }
 
 /** The graphs of a model for a context of this shape, the largest last, without memory: for looking at their plans. */
 export function modelGraphs(engine: Engine, header: ModelHeader, options: ContextOptions): Graph[] {
   if (isEmbedder(header.params)) {
-    return embeddingGraphList(planEmbedding(engine, header, weightLeafs(header), options)).reverse();
+    return embeddingGraphList(planEmbedding(engine, header, weightLeafs(header), options)).toReversed();
   }
   const {
     nCtx = Math.min(header.params.nCtxTrain, DEFAULT_CTX),

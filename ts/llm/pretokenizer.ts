@@ -59,6 +59,8 @@ const WHOLE_WORDS =
   "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken minicpm5 granite-embed-multi-97m";
 /** Names that add the start token by default. */
 const ADD_BOS = "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken";
+/** Names that put a separator between two texts by default. */
+const ADD_SEP = "roberta-bpe jina-v1-en jina-v2-code";
 /** Names without a start token by default. */
 const NO_BOS = "glm4 chatglm-bpe";
 
@@ -70,10 +72,14 @@ export interface PreTokenizer {
   words(text: string): string[];
 }
 
-/** What a name says of the start token. */
-export function startRule(meta: Metadata): { readonly addBos: boolean; readonly hasBos: boolean } {
+/** What a name says of the start token and of the separator. */
+export function startRule(meta: Metadata): {
+  readonly addBos: boolean;
+  readonly hasBos: boolean;
+  readonly addSep: boolean;
+} {
   const name = nameOf(meta);
-  return { addBos: listed(ADD_BOS, name), hasBos: !listed(NO_BOS, name) };
+  return { addBos: listed(ADD_BOS, name), hasBos: !listed(NO_BOS, name), addSep: listed(ADD_SEP, name) };
 }
 
 /**

@@ -43,6 +43,10 @@ export interface Tokenizer {
   readonly ids: SpecialIds;
   readonly addBos: boolean;
   readonly addEos: boolean;
+  /** a separator stands between two texts, as rerankers want it */
+  readonly addSep: boolean;
+  /** a text ends with the separator, whatever the keys say */
+  readonly framed: boolean;
   /** a blank is put before a text, and taken off again when decoding */
   readonly addSpacePrefix: boolean;
   /** ids that must never be sampled */
@@ -72,6 +76,8 @@ interface Kind {
   readonly defaults: SpecialDefaults;
   /** start token by default */
   readonly addBos: boolean;
+  /** separator between two texts by default */
+  readonly addSep: boolean;
   /** a text always stands between the start token and `sep`; keys do not change it */
   readonly framed: boolean;
   readonly addSpacePrefix: boolean;
@@ -82,6 +88,7 @@ const KINDS: Readonly<Record<string, (meta: Metadata) => Kind>> = {
   llama: (meta) => ({
     defaults: { bos: 1, eos: 2, unk: 0 },
     addBos: true,
+    addSep: false,
     framed: false,
     addSpacePrefix: spacePrefix(meta),
     splitter: Spm,
@@ -89,6 +96,7 @@ const KINDS: Readonly<Record<string, (meta: Metadata) => Kind>> = {
   gpt2: (meta) => ({
     defaults: startRule(meta).hasBos ? { bos: 11, eos: 11 } : { eos: 11 },
     addBos: startRule(meta).addBos,
+    addSep: startRule(meta).addSep,
     framed: false,
     addSpacePrefix: false,
     splitter: Bpe,
@@ -96,6 +104,7 @@ const KINDS: Readonly<Record<string, (meta: Metadata) => Kind>> = {
   bert: () => ({
     defaults: { bos: 101, unk: 100, sep: 102, pad: 0, mask: 103 },
     addBos: true,
+    addSep: false,
     framed: true,
     addSpacePrefix: true,
     splitter: WordPiece,
@@ -109,9 +118,10 @@ class TokenTable implements Tokenizer {
   readonly ids: SpecialIds;
   readonly addBos: boolean;
   readonly addEos: boolean;
+  readonly addSep: boolean;
+  readonly framed: boolean;
   readonly addSpacePrefix: boolean;
   readonly suppressed: readonly number[];
-  readonly #framed: boolean;
   readonly #vocab: Vocab;
   readonly #splitter: Splitter;
   readonly #eog: ReadonlySet<number>;
@@ -121,12 +131,13 @@ class TokenTable implements Tokenizer {
     this.model = model;
     this.nVocab = vocab.size;
     this.#vocab = vocab;
-    this.#framed = kind.framed;
+    this.framed = kind.framed;
     this.ids = readSpecialIds(meta, vocab, kind.defaults);
     this.#eog = readEog(meta, vocab, this.ids);
     if (kind.framed) needFrame(model, this.ids);
     this.addBos = kind.framed || wanted(meta, "bos", kind.addBos, this.ids.bos);
     this.addEos = kind.framed || wanted(meta, "eos", false, this.ids.eos);
+    this.addSep = kind.framed || wanted(meta, "sep", kind.addSep, this.ids.sep);
     this.addSpacePrefix = kind.addSpacePrefix;
     this.suppressed = readSuppressed(meta, vocab.size);
     this.#finder = new SpecialFinder(vocab, stripRules(meta, vocab));
@@ -141,7 +152,7 @@ class TokenTable implements Tokenizer {
     if (addSpecial && this.addBos) out.push(this.ids.bos);
     const onText = (from: number, to: number): void => this.#splitter.split(bytes.subarray(from, to), out);
     this.#finder.cut(bytes, parseSpecial, onText, (id) => out.push(id));
-    if (addSpecial && this.addEos) out.push(this.#framed ? this.ids.sep : this.ids.eos);
+    if (addSpecial && this.addEos) out.push(this.framed ? this.ids.sep : this.ids.eos);
     return out;
   }
 
@@ -151,7 +162,7 @@ class TokenTable implements Tokenizer {
     let text = "";
     for (let i = 0; i < ids.length; i++) text += decoder.push(ids[i]!);
     text += decoder.flush();
-    return this.#framed ? cleanSpaces(text) : text;
+    return this.framed ? cleanSpaces(text) : text;
   }
 
   piece(id: number, special: boolean = false): Uint8Array {

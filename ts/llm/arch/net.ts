@@ -1,11 +1,17 @@
 // A network under construction: what comes before the first layer and after the last.
 
 import type { Tensor } from "../../graph/tensor.ts";
+import type { Params } from "../params.ts";
 import { Layer } from "./layer.ts";
 import { type Parts, Scope } from "./scope.ts";
 
 /** Contexts are counted in such steps when the factors of longrope are chosen. */
 const CTX_STEP = 256;
+
+/** Longrope has two sets of factors: the long one is for contexts beyond the one it was trained for. */
+export function wantsLongFactors(p: Params, nCtx: number): boolean {
+  return CTX_STEP * Math.ceil(nCtx / CTX_STEP) > p.ropeScale.nCtxOrig;
+}
 
 export class Net extends Scope {
   constructor(parts: Parts) {
@@ -57,8 +63,7 @@ export class Net extends Scope {
     const freqs = get("rope_freqs.weight");
     const long = get("rope_factors_long.weight");
     const short = get("rope_factors_short.weight");
-    const nCtx = CTX_STEP * Math.ceil(this.parts.nCtx / CTX_STEP);
-    return freqs ?? (nCtx > this.p.ropeScale.nCtxOrig ? long : short);
+    return freqs ?? (wantsLongFactors(this.p, this.parts.nCtx) ? long : short);
   }
 
   /** W_out x: [V, O]; the matrix of the embeddings when the file has no other. */

@@ -66,6 +66,8 @@ const SCALAR: Weight = { size: 8, depth: 0, nodes: 1 };
 const GROWING = ["replace", "indent", "join", "tojson"];
 /** Methods of texts of which the same is true. */
 const GROWING_METHODS = ["replace", "split"];
+/** Methods of which the library forgets the argument: the characters to take off. */
+const STRIPPING_METHODS = ["strip", "lstrip", "rstrip"];
 
 /** Puts bounds on an interpreter. One guard serves one rendering. */
 export class Guard {
@@ -164,21 +166,31 @@ export class Guard {
     const known = { ...node, object: given(object), property: looked ? given(property!) : node.property };
     const value = this.#plain(known as Node, scope);
     const name = String(looked ? property!.value : node.property.value);
-    if (!isText(object) || value?.type !== "FunctionValue" || !GROWING_METHODS.includes(name)) return value;
-    return this.#boundedMethod(object.value as string, name, value);
+    if (!isText(object) || value?.type !== "FunctionValue") return value;
+    if (GROWING_METHODS.includes(name)) return this.#boundedMethod(object.value as string, name, value);
+    return STRIPPING_METHODS.includes(name)
+      ? this.#strippingMethod(object.value as string, name, value)
+      : value;
+  }
+
+  #strippingMethod(text: string, name: string, method: Value): Value {
+    const call = method.value as Call;
+    return methodOf(method, (args, scope) => {
+      const characters = args[0]?.value;
+      if (typeof characters !== "string") return call(args, scope);
+      return this.#text(stripped(text, characters, name !== "rstrip", name !== "lstrip"), scope);
+    });
   }
 
   #boundedMethod(text: string, name: string, method: Value): Value {
     const call = method.value as Call;
-    const bounded: Call = (args, scope) => {
+    return methodOf(method, (args, scope) => {
       const [a, b] = args.map((x) => x.value);
       this.#charge(text.length >> 4);
       if (name === "replace" && typeof a === "string" && typeof b === "string") this.#replaces(text, a, b);
       if (name === "split") this.#fits(text.length + 16 * countParts(text, a), "split");
       return call(args, scope);
-    };
-    const make = method.constructor as new (value: Call) => Value;
-    return new make(bounded);
+    });
   }
 
   #filter(node: Filter, scope: Scope): Value {
@@ -233,8 +245,11 @@ export class Guard {
 
   /** A list or object as the text that the library prints for it. */
   #printed(value: Value, scope: Scope): Value {
-    if (!isContainer(value)) return value;
-    return this.#plain({ type: "StringLiteral", value: value.toString() } as Node, scope);
+    return isContainer(value) ? this.#text(value.toString(), scope) : value;
+  }
+
+  #text(text: string, scope: Scope): Value {
+    return this.#plain({ type: "StringLiteral", value: text } as Node, scope);
   }
 
   #charge(steps: number): void {
@@ -280,6 +295,22 @@ export class Guard {
     if (seen.namespaces === before) this.#weights.set(value, weight);
     return weight;
   }
+}
+
+/** A function like another one, that does something else. */
+function methodOf(method: Value, call: Call): Value {
+  const make = method.constructor as new (call: Call) => Value;
+  return new make(call);
+}
+
+/** Takes characters off the ends of a text, as Python's strip does. */
+function stripped(text: string, characters: string, left: boolean, right: boolean): string {
+  const set = new Set(characters);
+  const points = Array.from(text);
+  let [from, to] = [0, points.length];
+  if (left) while (from < to && set.has(points[from]!)) from++;
+  if (right) while (to > from && set.has(points[to - 1]!)) to--;
+  return points.slice(from, to).join("");
 }
 
 function given(value: Value): Given {

@@ -1,0 +1,116 @@
+// slackwater embed: texts in, vectors out, one JSON line each, as they come.
+
+import { createReadStream, existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import type { Embedding, EmbedOptions, Model } from "../llm/index.ts";
+import { type Args, type Option, parse } from "./args.ts";
+import { interruptSignal, MODEL_OPTIONS, openModel } from "./model_options.ts";
+
+const OPTIONS: Record<string, Option> = {
+  file: { type: "string", short: "f", help: "texts, one a line; default: standard input" },
+  pooling: { type: "string", help: "none, mean, cls, last or rank; default: as the file says" },
+  raw: { type: "boolean", help: "do not normalise the vectors" },
+  truncate: { type: "boolean", help: "cut texts that are longer than the context" },
+  ...MODEL_OPTIONS,
+};
+
+/** Texts that are computed together, at most. */
+const TOGETHER = 32;
+
+/** What was done, for --json. */
+interface Summary {
+  texts: number;
+  tokens: number;
+  truncated: number;
+}
+
+/** Reads lines, each a text, a JSON string or {"text": ...}; prints {"index", "embedding", "tokens"} for each. */
+export async function embedCommand(argv: readonly string[]): Promise<void> {
+  const args = parse("slackwater embed MODEL [--file FILE] < texts", argv, OPTIONS);
+  if (args === undefined) return;
+  const signal = interruptSignal();
+  const model = await openModel(args, signal);
+  try {
+    const summary = await embedLines(model, source(args), embedOptions(args, signal));
+    if (args.json) console.log(JSON.stringify(summary));
+  } finally {
+    model.dispose();
+  }
+}
+
+function embedOptions(args: Args, signal: AbortSignal): EmbedOptions {
+  const pooling = args.text("pooling") as EmbedOptions["pooling"];
+  return {
+    ...(pooling === undefined ? {} : { pooling }),
+    ...(args.flag("raw") ? { normalize: false } : {}),
+    truncate: args.flag("truncate"),
+    signal,
+  };
+}
+
+function source(args: Args): Readable {
+  const file = args.text("file");
+  if (file === undefined && process.stdin.isTTY)
+    throw new TypeError("embed: no texts: pipe them in, or name a --file");
+  if (file !== undefined && !existsSync(file)) throw new TypeError(`no such file: ${file}`);
+  return file === undefined ? process.stdin : createReadStream(file);
+}
+
+// Lines in groups: what has come while the group before was computed. Whoever writes one line and waits for its vector
+// gets it.
+async function* groups(input: Readable): AsyncGenerator<readonly string[], void> {
+  const reader = createInterface({ input, crlfDelay: Infinity });
+  const waiting: string[] = [];
+  let open = true;
+  let wake = (): void => {};
+  reader.on("line", (line) => {
+    if (waiting.push(line) >= 4 * TOGETHER) reader.pause();
+    wake();
+  });
+  reader.on("close", () => {
+    open = false;
+    wake();
+  });
+  for (;;) {
+    if (waiting.length > 0) yield waiting.splice(0, TOGETHER);
+    else if (!open) return;
+    else {
+      reader.resume();
+      await new Promise<void>((resolve) => (wake = resolve));
+    }
+  }
+}
+
+async function embedLines(model: Model, input: Readable, options: EmbedOptions): Promise<Summary> {
+  const summary: Summary = { texts: 0, tokens: 0, truncated: 0 };
+  let number = 0;
+  for await (const group of groups(input)) {
+    const texts = group.flatMap((line) => (number++, line.trim() === "" ? [] : [textOf(line, number)]));
+    for (const done of await model.embed(texts, options)) print(done, summary);
+  }
+  return summary;
+}
+
+function print({ embedding, nTokens, truncated }: Embedding, summary: Summary): void {
+  const numbers = Array.from(embedding, (x) => Number(x.toPrecision(9))); // as many digits as f32 has
+  const line = { index: summary.texts, embedding: numbers, tokens: nTokens };
+  console.log(JSON.stringify(truncated ? { ...line, truncated } : line));
+  summary.texts++;
+  summary.tokens += nTokens;
+  if (truncated) summary.truncated++;
+}
+
+/** Text of a line: JSON where it looks like that, else the line as it is. */
+function textOf(line: string, number: number): string {
+  if (!/^\s*["{]/.test(line)) return line;
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch (error) {
+    throw new TypeError(`embed: line ${number} is no JSON: ${(error as Error).message}`, { cause: error });
+  }
+  const text = typeof value === "string" ? value : (value as { text?: unknown } | null)?.text;
+  if (typeof text === "string") return text;
+  throw new TypeError(`embed: line ${number}: expected a string or an object with "text"`);
+}
