@@ -246,7 +246,7 @@ test("graphs planned together share one compute buffer and alternate correctly",
       return { g, x, y: g.scale(g.sqr(x), n).asOutput() };
     };
     const [a, b] = [make(3), make(1000)];
-    const plans = engine.reserve([a!.g, b!.g]);
+    const { plans } = engine.reserve([a!.g, b!.g]);
     expect(engine.memory().compute).toBe(Math.ceil(Math.max(...plans.map((p) => p.nBytes)) / 64) * 64);
     for (const { g, x, y } of [a!, b!, a!]) {
       const n = x.ne[0];

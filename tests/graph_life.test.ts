@@ -98,8 +98,8 @@ describe("plans", () => {
     const g = engine.graph();
     const x = g.input("x", Type.F32, [4]);
     const y = g.sqr(x).asOutput();
-    expect(engine.reserve([])).toEqual([]);
-    const plans = engine.reserve([g, g]);
+    expect(engine.plan([])).toEqual([]);
+    const plans = engine.plan([g, g]);
     expect(plans[1]).toBe(plans[0]);
     x.write(A);
     await g.compute();

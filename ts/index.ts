@@ -3,11 +3,18 @@
 export { Flag, Glu, Op, Unary } from "../assembly/abi.ts";
 export { DeviceError, type ErrorDetails, FormatError, GraphError } from "./errors.ts";
 export { type ComputeOptions, Graph } from "./graph/graph.ts";
-export type { Consumer, PeakStep, Plan, PlanReport, Reuse } from "./graph/plan.ts";
+export type { Consumer, PeakStep, Plan, PlanOrder, PlanReport, Reuse } from "./graph/plan.ts";
 export type { Elements } from "./graph/elements.ts";
 export { leaf, Tensor } from "./graph/tensor.ts";
 export type { MemoryReport } from "./runtime/arena.ts";
 export type { Backend, Buffer, BufferType, BufferUse } from "./runtime/backend.ts";
-export { createEngine, type Engine, type EngineOptions, type Logger } from "./runtime/engine.ts";
+export {
+  createEngine,
+  type Engine,
+  type EngineEvent,
+  type EngineOptions,
+  type Logger,
+} from "./runtime/engine.ts";
+export type { Reservation } from "./runtime/reservation.ts";
 export type { Shape, Strides } from "./shape.ts";
 export { Type, typeName } from "./types.ts";

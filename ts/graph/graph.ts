@@ -3,7 +3,7 @@
 import { Flag } from "../../assembly/abi.ts";
 import { checkOptions, GraphError } from "../errors.ts";
 import { GraphBuilder } from "./builder.ts";
-import type { Plan } from "./plan.ts";
+import type { Plan, PlanOrder } from "./plan.ts";
 import { toDot, toText } from "./print.ts";
 import { expand, type Program } from "./program.ts";
 import type { Tensor } from "./tensor.ts";
@@ -15,7 +15,7 @@ export interface ComputeOptions {
 
 /** What a graph needs of the engine it belongs to. */
 export interface GraphHost {
-  plan(graphs: readonly Graph[]): readonly Plan[];
+  plan(graphs: readonly Graph[], options: PlanOrder): readonly Plan[];
   compute(graph: Graph, options: ComputeOptions): Promise<void>;
   release(graph: Graph): void;
 }
@@ -61,8 +61,8 @@ export class Graph extends GraphBuilder {
    * @throws {GraphError} bad-plan, bad-source, unsupported-op, too-large
    * @throws {DeviceError} out-of-memory, with both sizes in bytes
    */
-  plan(): Plan {
-    return this.#host.plan([this])[0]!;
+  plan(options: PlanOrder = {}): Plan {
+    return this.#host.plan([this], options)[0]!;
   }
 
   /**

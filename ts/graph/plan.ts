@@ -1,5 +1,11 @@
 // What a user sees of a memory plan.
 
+/** Options of a plan. */
+export interface PlanOrder {
+  /** "memory": independent nodes may run in another order that keeps fewer bytes alive; "graph" (default): as built */
+  readonly order?: "graph" | "memory" | undefined;
+}
+
 /** A memory plan as the user sees it. */
 export interface Plan {
   /** bytes of the compute buffer, scratch included */

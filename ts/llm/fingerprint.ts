@@ -29,9 +29,8 @@ function addValue(hash: Hash, value: MetaValue): void {
 function addArray(hash: Hash, { elementType, value }: MetaArray): void {
   hash.text(`${elementType} ${value.length}`);
   if (elementType === GgufType.ARRAY) for (const inner of value) addArray(hash, inner);
-  else if (elementType !== GgufType.STRING)
-    hash.bytes(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
-  else for (let i = 0; i < value.length; i++) hash.bytes(value.bytes(i));
+  else if (elementType === GgufType.STRING) hash.bytes(value.block);
+  else hash.bytes(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
 }
 
 /** Four lanes of FNV-1a over the same bytes from different starts, mixed at the end. */

@@ -3,13 +3,14 @@
 import { CPU_ALIGN, Flag, NODE_BYTES } from "../../assembly/abi.ts";
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import { type ComputeOptions, Graph, type GraphHost } from "../graph/graph.ts";
-import type { Plan } from "../graph/plan.ts";
+import { orderForMemory } from "../graph/order.ts";
+import type { Plan, PlanOrder } from "../graph/plan.ts";
 import { checkProgram, type Program } from "../graph/program.ts";
 import { checkQuads } from "../graph/quads.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";
 import { alignUp } from "../shape.ts";
 import { Arena, type MemoryReport } from "./arena.ts";
-import type { Backend, Buffer, BufferUse, Executable } from "./backend.ts";
+import type { Backend, Buffer, BufferUse } from "./backend.ts";
 import { CpuBackend, CpuBuffer } from "./cpu.ts";
 import {
   bindProgram,
@@ -19,8 +20,10 @@ import {
   type PlanSettings,
   tensorsOf,
 } from "./plan_program.ts";
+import { PlanCache } from "./plan_cache.ts";
 import { toQuads } from "./quads.ts";
 import { recordCount } from "./records.ts";
+import { Reservation, type ReservationHost } from "./reservation.ts";
 import { WeightLots } from "./weight_lots.ts";
 import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate, type WasmOption } from "./wasm.ts";
@@ -31,7 +34,14 @@ export interface Logger {
   info?(message: string): void;
   warn?(message: string): void;
   error?(message: string): void;
+  /** the same for programs: what happened, in figures */
+  onEvent?(event: EngineEvent): void;
 }
+
+/** A plan was made (not found again), or graphs moved to a larger compute buffer. */
+export type EngineEvent =
+  | { readonly type: "plan"; readonly nTensors: number; readonly nBytes: number }
+  | { readonly type: "grow"; readonly from: number; readonly to: number; readonly graphs: number };
 
 /** Options of {@link createEngine}. */
 export interface EngineOptions {
@@ -103,7 +113,7 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
     },
     logger,
   );
-  return new Engine(core, exports, arena, new CpuBackend(arena, pool, CPU_ALIGN));
+  return new Engine(core, exports, arena, new CpuBackend(arena, pool, CPU_ALIGN), logger);
 }
 
 async function startPool(options: PoolOptions, logger: Logger | undefined): Promise<ThreadPool> {
@@ -116,23 +126,6 @@ async function startPool(options: PoolOptions, logger: Logger | undefined): Prom
   }
 }
 
-// What a planned graph holds.
-interface State {
-  readonly planned: PlannedProgram;
-  readonly executable: Executable;
-  readonly shared: SharedBuffer;
-  /** runs under way or waiting for their turn; memory is given back when they have ended */
-  runs: number;
-  /** the plan was given back */
-  gone: boolean;
-}
-
-// The compute buffer of graphs planned together, and those that still use it.
-interface SharedBuffer {
-  readonly buffer: Buffer;
-  users: number;
-}
-
 /** An engine. Several may live side by side; each has a memory of its own. */
 export class Engine implements GraphHost {
   readonly backend: Backend;
@@ -140,12 +133,15 @@ export class Engine implements GraphHost {
   readonly core: Exports;
   /** which build of the core runs */
   readonly build: Core["build"];
-  readonly #graphs = new Map<Graph, State>();
+  readonly #logger: Logger | undefined;
+  readonly #plans = new PlanCache();
+  readonly #graphs = new Map<Graph, Reservation>();
   readonly #weights = new WeightLots();
   readonly #onDispose: (() => void)[] = [];
   #disposed = false;
 
-  constructor(core: Core, exports: Exports, arena: Arena, backend: Backend) {
+  constructor(core: Core, exports: Exports, arena: Arena, backend: Backend, logger?: Logger) {
+    this.#logger = logger;
     this.build = core.build;
     this.core = exports;
     this.arena = arena;
@@ -219,44 +215,39 @@ export class Engine implements GraphHost {
     );
   }
 
-  /** Plans one graph; see {@link Graph.plan}. */
-  plan(graphs: readonly Graph[]): readonly Plan[] {
-    return this.reserve(graphs);
+  /** Plans graphs, each over a buffer they share; see {@link Graph.plan} and {@link reserve}. */
+  plan(graphs: readonly Graph[], options: PlanOrder = {}): readonly Plan[] {
+    const { plans } = this.reserve(graphs, options);
+    const list = [...new Set(graphs)];
+    return graphs.map((g) => plans[list.indexOf(g)]!);
   }
 
   /**
    * Plans several graphs over one compute buffer, as large as the largest of them needs. They run one at a time: a run
-   * of one overwrites inputs and results of the others.
+   * of one overwrites inputs and results of the others. Further shapes join with {@link Reservation.plan}.
    */
-  reserve(graphs: readonly Graph[]): readonly Plan[] {
+  reserve(graphs: readonly Graph[], options: PlanOrder = {}): Reservation {
     this.#alive();
+    checkOrder("reserve", options, ["order"]);
     for (const g of graphs) {
       if (!g.belongsTo(this)) throw new GraphError("bad-plan", "graph: belongs to another engine");
     }
-    const list = [...new Set(graphs)];
-    for (const g of list) this.#unplan(g);
-    const planned: PlannedProgram[] = [];
-    try {
-      for (const g of list) planned.push(this.#prepare(g));
-      checkOwners(planned);
-      if (list.length > 0) this.#bind(list, planned);
-    } catch (error) {
-      for (const p of planned) this.#drop(p);
-      throw error;
-    }
-    return graphs.map((g) => planned[list.indexOf(g)]!.plan);
+    const reservation = new Reservation(this.#reservationHost(options));
+    reservation.planAll([...new Set(graphs)]);
+    return reservation;
   }
 
   /** The plan of a graph that is not kept: to look at, with a budget and a seed of your own. */
   planOnly(
     graph: Graph,
-    options: { readonly budget?: number | undefined; readonly seed?: number | undefined } = {},
+    options: PlanOrder & { readonly budget?: number | undefined; readonly seed?: number | undefined } = {},
   ): GraphPlanView {
     this.#alive();
-    const { plan, records } = planProgram(this.arena, this.core, this.#lower(graph), {
-      ...this.#settings(),
-      ...options,
-    });
+    checkOrder("planOnly", options, ["order", "budget", "seed"]);
+    const { budget, seed } = options;
+    const settings = { ...this.#settings(), cache: undefined, budget, seed };
+    const program = inOrder(this.#lower(graph), options);
+    const { plan, records } = planProgram(this.arena, this.core, program, settings);
     this.arena.free(records);
     return plan;
   }
@@ -278,15 +269,9 @@ export class Engine implements GraphHost {
   /** Runs a planned graph once; see {@link Graph.compute}. */
   async compute(graph: Graph, options: ComputeOptions): Promise<void> {
     this.#alive();
-    const state = this.#graphs.get(graph);
-    if (state === undefined) throw new GraphError("not-planned", "graph: plan() it before compute()");
-    state.runs++;
-    try {
-      await state.executable.run(options.signal);
-    } finally {
-      if (--state.runs === 0 && state.gone && !this.#disposed) this.#free(state);
-    }
-    if (state.gone) throw new GraphError("disposed", "graph: its plan was given back while it ran");
+    const reservation = this.#graphs.get(graph);
+    if (reservation === undefined) throw new GraphError("not-planned", "graph: plan() it before compute()");
+    await reservation.run(graph, options.signal);
   }
 
   /**
@@ -299,23 +284,31 @@ export class Engine implements GraphHost {
   }
 
   #unplan(graph: Graph): void {
-    const state = this.#graphs.get(graph);
-    if (state === undefined) return;
+    this.#graphs.get(graph)?.remove(graph);
     this.#graphs.delete(graph);
-    this.#end(state);
-    if (state.runs === 0) this.#free(state);
   }
 
-  // No run of it starts any more, one under way ends, and its tensors have no place.
-  #end(state: State): void {
-    state.gone = true;
-    state.executable.dispose();
-    state.planned.unplace();
+  #reservationHost(options: PlanOrder): ReservationHost {
+    return {
+      enter: (graph, reservation) => {
+        if (!graph.belongsTo(this)) throw new GraphError("bad-plan", "graph: belongs to another engine");
+        this.#unplan(graph);
+        this.#graphs.set(graph, reservation);
+      },
+      prepare: (graphs, reserved) => this.#prepareAll(graphs, reserved, options),
+      alloc: (nBytes) => this.#alloc(nBytes, "compute"),
+      bind: (planned, buffer) => {
+        bindProgram(this.arena, this.core, planned, buffer, startOf(buffer));
+        return this.backend.compile(planned, buffer);
+      },
+      drop: (planned) => this.#drop(planned),
+      grown: (from, to, graphs) => this.#grown(from, to, graphs),
+    };
   }
 
-  #free({ planned, shared }: State): void {
-    this.#drop(planned);
-    if (--shared.users === 0) shared.buffer.dispose();
+  #grown(from: number, to: number, graphs: number): void {
+    this.#logger?.info?.(`plan: the compute buffer grows from ${from} to ${to} bytes; ${graphs} graphs move`);
+    this.#logger?.onEvent?.({ type: "grow", from, to, graphs });
   }
 
   #drop(planned: PlannedProgram): void {
@@ -333,7 +326,7 @@ export class Engine implements GraphHost {
     if (this.#disposed) return;
     this.#disposed = true;
     for (const f of this.#onDispose) f();
-    for (const state of this.#graphs.values()) this.#end(state);
+    for (const reservation of this.#graphs.values()) reservation.end();
     this.#graphs.clear();
     this.backend.dispose();
   }
@@ -342,14 +335,38 @@ export class Engine implements GraphHost {
     this.dispose();
   }
 
+  #prepareAll(
+    graphs: readonly Graph[],
+    reserved: readonly PlannedProgram[],
+    options: PlanOrder,
+  ): readonly PlannedProgram[] {
+    this.#alive();
+    const planned: PlannedProgram[] = [];
+    try {
+      for (const g of graphs) planned.push(this.#prepare(g, reserved, options));
+      checkOwners(planned);
+      return planned;
+    } catch (error) {
+      for (const p of planned) this.#drop(p);
+      throw error;
+    }
+  }
+
   // Weights made by g.weight() get their buffer on the first plan and keep it.
-  #prepare(graph: Graph): PlannedProgram {
-    const program = this.#lower(graph);
+  #prepare(graph: Graph, reserved: readonly PlannedProgram[], options: PlanOrder): PlannedProgram {
+    const program = inOrder(this.#lower(graph), options);
     const weights = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0);
     for (const t of weights) this.#checkHome(t);
     const fresh = weights.filter((t) => t.placement === undefined);
     if (fresh.length > 0) this.#addWeights(graph, fresh);
-    const planned = planProgram(this.arena, this.core, program, this.#settings());
+    const settings = this.#settings();
+    const planned = planProgram(
+      this.arena,
+      this.core,
+      program,
+      settings,
+      reserved.map((p) => p.stored),
+    );
     this.#weights.use(planned);
     return planned;
   }
@@ -360,25 +377,17 @@ export class Engine implements GraphHost {
     throw new GraphError("bad-source", `${t.label()}: lies in memory of another engine`, { tensor: t.name });
   }
 
-  #bind(graphs: readonly Graph[], planned: readonly PlannedProgram[]): void {
-    const buffer = this.#alloc(Math.max(...planned.map((p) => p.nBytes)), "compute");
-    const shared = { buffer, users: graphs.length };
-    try {
-      for (const p of planned) bindProgram(this.arena, this.core, p, buffer, startOf(buffer));
-      const executables = planned.map((p) => this.backend.compile(p, buffer));
-      graphs.forEach((g, i) => {
-        const state = { planned: planned[i]!, executable: executables[i]!, shared, runs: 0, gone: false };
-        this.#graphs.set(g, state);
-      });
-    } catch (error) {
-      for (const p of planned) p.unplace();
-      buffer.dispose();
-      throw error;
-    }
-  }
-
   #settings(): PlanSettings {
-    return { type: this.backend.bufferType, nThreads: this.nThreads, addressOf };
+    return {
+      type: this.backend.bufferType,
+      nThreads: this.nThreads,
+      addressOf,
+      cache: this.#plans,
+      made: (nTensors, { peak, ms }) => {
+        this.#logger?.debug?.(`plan: ${nTensors} tensors in ${peak} bytes, ${ms.toFixed(2)} ms`);
+        this.#logger?.onEvent?.({ type: "plan", nTensors, nBytes: peak });
+      },
+    };
   }
 
   #lower(graph: Graph): Program {
@@ -446,6 +455,19 @@ function checkOwners(planned: readonly PlannedProgram[]): void {
       );
     }
   }
+}
+
+function checkOrder(what: string, options: PlanOrder, known: readonly string[]): void {
+  checkOptions(what, options, known);
+  const { order = "graph" } = options;
+  if (order === "graph" || order === "memory") return;
+  throw new GraphError("bad-param", `${what}: order is "${String(order)}", expected "graph" or "memory"`, {
+    actual: order,
+  });
+}
+
+function inOrder(program: Program, { order }: PlanOrder): Program {
+  return order === "memory" ? orderForMemory(program) : program;
 }
 
 // Address in linear memory; undefined for memory of another device.

@@ -1,12 +1,21 @@
 // Plans a program: records into the arena, the planner over them, offsets back to the tensors.
 
-import { NODE_BYTES, NODE_OFFS, NODE_PARENT, Op, Region } from "../../assembly/abi.ts";
+import { NODE_BYTES, NODE_OFFS, Op, Region } from "../../assembly/abi.ts";
 import type { Plan, PlanReport } from "../graph/plan.ts";
 import type { Program } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import type { Arena } from "./arena.ts";
 import type { Buffer, BufferType, Planned } from "./backend.ts";
 import { planToSVG } from "./plan_svg.ts";
+import {
+  holds,
+  type PlanCache,
+  type PlanKey,
+  readKey,
+  type StoredPlan,
+  storePlan,
+  writePlan,
+} from "./plan_cache.ts";
 import { type GraphPlan, planGraph } from "./planner.ts";
 import { recordCount, writeRecords } from "./records.ts";
 import { planReport, type ReportSource, reportToText } from "./report.ts";
@@ -21,11 +30,16 @@ export interface PlanSettings {
   /** most work, in buffers looked at */
   readonly budget?: number | undefined;
   readonly seed?: number | undefined;
+  /** plans made before; without it every call plans anew */
+  readonly cache?: PlanCache | undefined;
+  /** hears of each plan that is made rather than found */
+  readonly made?: ((nTensors: number, result: GraphPlan) => void) | undefined;
 }
 
 /** A planned program and what the user sees of it. */
 export interface PlannedProgram extends Planned {
   readonly plan: GraphPlanView;
+  readonly stored: StoredPlan;
   /** takes the places of all planned tensors away */
   unplace(): void;
 }
@@ -33,6 +47,7 @@ export interface PlannedProgram extends Planned {
 /**
  * Plans memory for a lowered program. Its records stay in the arena; the caller frees them.
  *
+ * @param reserved plans that the program may share when it fits into one of them
  * @throws {GraphError} bad-plan, too-large
  * @throws {DeviceError} out-of-memory
  */
@@ -41,31 +56,63 @@ export function planProgram(
   core: Exports,
   program: Program,
   settings: PlanSettings,
+  reserved: readonly StoredPlan[] = [],
 ): PlannedProgram {
   const records = arena.alloc(recordCount(program) * NODE_BYTES, Region.RECORDS);
   try {
     writeRecords(arena, records, program, settings.nThreads, settings.addressOf);
-    const { type, budget, seed } = settings;
-    const range = {
-      records,
-      nLeafs: program.leafs.length,
-      nNodes: program.nodes.length,
-      alignment: type.alignment,
-      budget,
-      seed,
-    };
-    const result = planGraph({ memory: arena.memory, exports: core }, range);
+    const stored = findOrPlan(arena, core, records, program, settings, reserved);
     return {
       program,
       records,
-      nBytes: result.peak,
-      plan: new GraphPlanView(program, result, parents(arena, records, program)),
+      nBytes: stored.result.peak,
+      stored,
+      plan: new GraphPlanView(program, stored.result, stored.parents),
       unplace: () => forPlaced(arena, records, program, (t) => t.place(undefined)),
     };
   } catch (error) {
     arena.free(records);
     throw error;
   }
+}
+
+function findOrPlan(
+  arena: Arena,
+  core: Exports,
+  records: number,
+  program: Program,
+  settings: PlanSettings,
+  reserved: readonly StoredPlan[],
+): StoredPlan {
+  const key = readKey(arena, records, recordCount(program));
+  const found = settings.cache?.find(key) ?? reserved.find((p) => holds(p, key));
+  if (found !== undefined) {
+    writePlan(arena, records, found);
+    return found;
+  }
+  const made = planNow(arena, core, records, program, settings, key);
+  settings.made?.(key.n, made.result);
+  settings.cache?.add(made);
+  return made;
+}
+
+function planNow(
+  arena: Arena,
+  core: Exports,
+  records: number,
+  program: Program,
+  { type, budget, seed }: PlanSettings,
+  key: PlanKey,
+): StoredPlan {
+  const range = {
+    records,
+    nLeafs: program.leafs.length,
+    nNodes: program.nodes.length,
+    alignment: type.alignment,
+    budget,
+    seed,
+  };
+  return storePlan(arena, records, key, planGraph({ memory: arena.memory, exports: core }, range));
 }
 
 /** Sets the places of all planned tensors in `buffer`, and the addresses in the records when it lies in the arena. */
@@ -97,14 +144,6 @@ function forPlaced(
     const offset = f64[(records + i * NODE_BYTES + NODE_OFFS) / 8]!;
     if (offset >= 0) use(t, offset);
   });
-}
-
-// Per record, the record whose memory it took over in place; -1 = none.
-function parents(arena: Arena, records: number, program: Program): Int32Array {
-  return Int32Array.from(
-    { length: recordCount(program) },
-    (_, i) => arena.i32[(records + i * NODE_BYTES + NODE_PARENT) / 4]!,
-  );
 }
 
 /** The plan of one graph. */

@@ -1,0 +1,166 @@
+// Several graphs over one compute buffer. They run one at a time: a run of one overwrites inputs and results of the
+// others.
+
+import { GraphError } from "../errors.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { Plan } from "../graph/plan.ts";
+import type { Buffer, Executable } from "./backend.ts";
+import type { PlannedProgram } from "./plan_program.ts";
+
+/** What a reservation needs of its engine. */
+export interface ReservationHost {
+  /** takes a graph out of the reservation it is in, puts it into this one */
+  enter(graph: Graph, reservation: Reservation): void;
+  /** plans graphs, each with one of the given plans where it fits */
+  prepare(graphs: readonly Graph[], reserved: readonly PlannedProgram[]): readonly PlannedProgram[];
+  alloc(nBytes: number): Buffer;
+  bind(planned: PlannedProgram, buffer: Buffer): Executable;
+  drop(planned: PlannedProgram): void;
+  grown(from: number, to: number, graphs: number): void;
+}
+
+interface Member {
+  readonly planned: PlannedProgram;
+  executable: Executable;
+  /** runs under way or waiting for their turn; memory is given back when they have ended */
+  runs: number;
+  /** the plan was given back */
+  gone: boolean;
+}
+
+/** A compute buffer and the graphs planned over it. It goes with the last of them. */
+export class Reservation {
+  readonly #host: ReservationHost;
+  readonly #members = new Map<Graph, Member>();
+  #buffer: Buffer | undefined;
+  /** members whose memory is not given back yet, and calls of planAll under way */
+  #held = 0;
+  #running = 0;
+  #ended = false;
+
+  constructor(host: ReservationHost) {
+    this.#host = host;
+  }
+
+  /** Bytes of the buffer. */
+  get nBytes(): number {
+    return this.#buffer?.size ?? 0;
+  }
+
+  /** Plans of the graphs, in the order they came. */
+  get plans(): readonly Plan[] {
+    return [...this.#members.values()].map((m) => m.planned.plan);
+  }
+
+  /**
+   * Plans one more graph, or one again, over the same buffer. A graph of the same wiring that is nowhere larger than one
+   * that is here runs with that one's plan. If the buffer is too small it is replaced, and every graph of the
+   * reservation moves; the logger hears of it once. Inputs must be written again.
+   *
+   * @throws as {@link Graph.plan}; bad-plan when the buffer would have to grow while a graph runs. The others then stay
+   * as they were
+   */
+  plan(graph: Graph): Plan {
+    return this.planAll([graph])[0]!;
+  }
+
+  /** The same for several at once; each graph once. */
+  planAll(graphs: readonly Graph[]): readonly Plan[] {
+    if (graphs.length === 0) return [];
+    const reserved = [...this.#members.values()].map((m) => m.planned);
+    this.#held++;
+    try {
+      for (const g of graphs) this.#host.enter(g, this);
+      return this.#add(graphs, this.#host.prepare(graphs, reserved));
+    } finally {
+      this.#letGo();
+    }
+  }
+
+  #add(graphs: readonly Graph[], planned: readonly PlannedProgram[]): readonly Plan[] {
+    try {
+      this.#ensure(Math.max(...planned.map((p) => p.nBytes)));
+      const executables = planned.map((p) => this.#host.bind(p, this.#buffer!));
+      graphs.forEach((g, i) => {
+        const member = { planned: planned[i]!, executable: executables[i]!, runs: 0, gone: false };
+        this.#members.set(g, member);
+        this.#held++;
+      });
+      return planned.map((p) => p.plan);
+    } catch (error) {
+      for (const p of planned) {
+        p.unplace();
+        this.#host.drop(p);
+      }
+      throw error;
+    }
+  }
+
+  /** Runs one of the graphs. */
+  async run(graph: Graph, signal?: AbortSignal): Promise<void> {
+    const member = this.#members.get(graph);
+    if (member === undefined) throw new GraphError("not-planned", "graph: plan() it before compute()");
+    member.runs++;
+    this.#running++;
+    try {
+      await member.executable.run(signal);
+    } finally {
+      this.#running--;
+      if (--member.runs === 0 && member.gone && !this.#ended) this.#free(member);
+    }
+    if (member.gone) throw new GraphError("disposed", "graph: its plan was given back while it ran");
+  }
+
+  /** Takes a graph out: at once, or when its runs have ended. The buffer goes with the last one. */
+  remove(graph: Graph): void {
+    const member = this.#members.get(graph);
+    if (member === undefined) return;
+    this.#members.delete(graph);
+    retire(member);
+    if (member.runs === 0) this.#free(member);
+  }
+
+  /** No graph runs any more; the memory goes with the engine. */
+  end(): void {
+    this.#ended = true;
+    for (const member of this.#members.values()) retire(member);
+  }
+
+  #free(member: Member): void {
+    this.#host.drop(member.planned);
+    this.#letGo();
+  }
+
+  #letGo(): void {
+    if (--this.#held > 0) return;
+    this.#buffer?.dispose();
+    this.#buffer = undefined;
+  }
+
+  // The new buffer is taken before the old one goes, so that a failure changes nothing.
+  #ensure(nBytes: number): void {
+    const old = this.#buffer;
+    if (old !== undefined && old.size >= nBytes) return;
+    if (this.#running > 0) {
+      throw new GraphError("bad-plan", "reserve: the compute buffer cannot grow while a graph runs", {
+        expected: nBytes,
+        actual: this.nBytes,
+      });
+    }
+    this.#buffer = this.#host.alloc(nBytes);
+    if (old === undefined) return;
+    for (const member of this.#members.values()) {
+      member.executable.dispose();
+      member.executable = this.#host.bind(member.planned, this.#buffer);
+    }
+    old.dispose();
+    this.#host.grown(old.size, nBytes, this.#members.size);
+  }
+}
+
+// No run of it starts any more, one under way ends, and its tensors have no place.
+function retire(member: Member): void {
+  member.gone = true;
+  member.executable.dispose();
+  member.planned.unplace();
+}
