@@ -3,6 +3,14 @@
 
 import { main } from "./main.ts";
 
+// A reader that has seen enough (head, a pager) closes the pipe: nothing is left to do. Other faults of the output end
+// the command too, in one line.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(0);
+  console.error(`slackwater: output: ${error.message}`);
+  process.exit(1);
+});
+
 void main(process.argv.slice(2)).then((status) => {
   process.exitCode = status;
 });

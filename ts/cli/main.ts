@@ -57,9 +57,9 @@ export async function main(argv: readonly string[]): Promise<number> {
 function report(error: unknown, json: boolean): number {
   const { name, message, code } = error as { name?: string; message?: string; code?: string };
   const wrongCall = error instanceof TypeError;
-  console.error(
-    `slackwater: ${code === undefined || wrongCall ? "" : `${code}: `}${message ?? String(error)}`,
-  );
+  const text = message ?? String(error);
+  const prefix = code === undefined || wrongCall || text.startsWith(code) ? "" : `${code}: `;
+  console.error(`slackwater: ${prefix}${text}`);
   if (json) console.log(JSON.stringify({ error: { name, code, message } }));
   return wrongCall ? 2 : 1;
 }

@@ -37,35 +37,51 @@ export function checkKvType(p: Params, type: Type): void {
 export interface KvCache {
   /** positions it holds */
   readonly nCtx: number;
-  /** per layer, keys after rope: [headDimK * nHeadKv, nCtx] */
+  /** per layer, keys after rope [headDimK * nHeadKv, nCtx]; of a convolution what it reads, F32 [nEmbd, nCtx] */
   readonly k: readonly Tensor[];
-  /** per layer, values: [headDimV * nHeadKv, nCtx] */
-  readonly v: readonly Tensor[];
+  /** per layer, values [headDimV * nHeadKv, nCtx]; absent where keys hold all */
+  readonly v: readonly (Tensor | undefined)[];
+}
+
+/** What a layer keeps of a position. */
+interface LayerRows {
+  readonly kType: Type;
+  readonly k: number;
+  /** 0 = no values beside the keys */
+  readonly v: number;
+}
+
+function layerRows(p: Params, type: KvType): readonly LayerRows[] {
+  const k = p.headDimK * p.nHeadKv;
+  const v = p.latent?.absorbed ? 0 : p.headDimV * p.nHeadKv;
+  return p.layers.map(({ taps }) =>
+    taps === undefined ? { kType: type, k, v } : { kType: Type.F32, k: p.nEmbd, v: 0 },
+  );
 }
 
 /** Leafs of a cache for `nCtx` positions. */
 export function kvCache(p: Params, nCtx: number, type: KvType): KvCache {
-  const layers = Array.from({ length: p.nLayer }, (_, i) => i);
-  const rows = (name: string, width: number): Tensor => {
-    const t = leaf(name, type, [width, nCtx]);
+  const rows = (name: string, rowType: Type, width: number): Tensor => {
+    const t = leaf(name, rowType, [width, nCtx]);
     t.flags |= Flag.EXTERNAL;
     return t;
   };
+  const layers = layerRows(p, type);
   return {
     nCtx,
-    k: layers.map((i) => rows(`cache_k.${i}`, p.headDimK * p.nHeadKv)),
-    v: layers.map((i) => rows(`cache_v.${i}`, p.headDimV * p.nHeadKv)),
+    k: layers.map(({ kType, k }, i) => rows(`cache_k.${i}`, kType, k)),
+    v: layers.map(({ v }, i) => (v === 0 ? undefined : rows(`cache_v.${i}`, type, v))),
   };
 }
 
 /** All leafs of a cache, in the order they lie in memory. */
 export function cacheTensors(cache: KvCache): Tensor[] {
-  return cache.k.flatMap((k, i) => [k, cache.v[i]!]);
+  return cache.k.flatMap((k, i) => [k, cache.v[i]]).filter((t) => t !== undefined);
 }
 
 /** Bytes that one position takes over all layers, before alignment. */
 export function kvBytesPerPosition(p: Params, type: KvType): number {
-  return p.nLayer * (rowBytes(type, p.headDimK * p.nHeadKv) + rowBytes(type, p.headDimV * p.nHeadKv));
+  return layerRows(p, type).reduce((sum, { kType, k, v }) => sum + rowBytes(kType, k) + rowBytes(type, v), 0);
 }
 
 /** Bytes of a cache without alignment. */

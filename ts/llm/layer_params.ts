@@ -10,6 +10,8 @@ export interface LayerParams {
   readonly window: number;
   /** rotation of queries and keys; undefined = none */
   readonly rope: Rope | undefined;
+  /** positions that a short convolution reads in place of attention; absent: attention */
+  readonly taps?: number;
 }
 
 /** The same parameters for every layer. */

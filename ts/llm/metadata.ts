@@ -87,6 +87,20 @@ export class Metadata {
   /** A number given once for all layers, or as an array of exactly `nLayer` equal numbers. */
   perLayer(key: string, nLayer: number, fallback?: number): number {
     if (!this.isArray(key)) return this.u32(key, fallback);
+    const list = this.eachLayer(key, nLayer);
+    const first = list[0]!;
+    const other = list.find((n) => n !== first);
+    if (other === undefined) return first;
+    throw new FormatError(
+      "bad-hparam",
+      `${key}: layers differ (${first} and ${other}), which is not supported`,
+      { key },
+    );
+  }
+
+  /** A number for each layer: given once for all, or as an array of exactly `nLayer` numbers. */
+  eachLayer(key: string, nLayer: number, fallback?: number): number[] {
+    if (!this.isArray(key)) return new Array<number>(nLayer).fill(this.u32(key, fallback));
     const list = this.#array(key, [INT32, UINT32], "u32") as ArrayLike<number>;
     if (list.length !== nLayer) {
       throw new FormatError(
@@ -99,16 +113,7 @@ export class Metadata {
         },
       );
     }
-    const first = u32Of(key, list[0]!);
-    for (let i = 1; i < nLayer; i++) {
-      if (list[i] !== first)
-        throw new FormatError(
-          "bad-hparam",
-          `${key}: layers differ (${first} and ${list[i]}), which is not supported`,
-          { key },
-        );
-    }
-    return first;
+    return Array.from(list, (n) => u32Of(key, n));
   }
 
   #scalar(

@@ -18,6 +18,31 @@ export type Pooling = "none" | "mean" | "cls" | "last" | "rank";
 /** In the order of GGUF's pooling_type. */
 export const POOLINGS: readonly Pooling[] = ["none", "mean", "cls", "last", "rank"];
 
+/** Attention over compressed keys and values (deepseek2). */
+export interface LatentParams {
+  /** width of the compressed queries; 0 = they are not */
+  readonly nQ: number;
+  /** width of the compressed keys and values */
+  readonly nKv: number;
+  /** head size of queries and keys, the rotated part included */
+  readonly headDimK: number;
+  readonly headDimV: number;
+  /** keys are cached compressed, and values are their beginning */
+  readonly absorbed: boolean;
+}
+
+/** How a router's scores become the weights of experts. */
+export interface RoutingParams {
+  readonly gating: "softmax" | "sigmoid" | "softmax_weight";
+  /** the weights of the chosen are divided by their sum */
+  readonly norm: boolean;
+  /** factor of the weights */
+  readonly scale: number;
+  /** experts stand in so many groups, of which so many are chosen from; 1 = no groups */
+  readonly nGroups: number;
+  readonly nGroupsUsed: number;
+}
+
 /** Sizes and constants of a model, in GGUF's words. Frozen. */
 export interface Params {
   /** general.architecture, also the prefix of its keys */
@@ -50,6 +75,12 @@ export interface Params {
   readonly nFfExpert: number;
   /** width of the expert that every token uses; 0 = none */
   readonly nFfShared: number;
+  /** layers before the first with experts */
+  readonly nDenseLayers: number;
+  /** absent: as the architecture says */
+  readonly routing: RoutingParams | undefined;
+  /** absent: keys and values are not compressed */
+  readonly latent: LatentParams | undefined;
   /** every so many layers one has experts; 0 = the file's tensors decide for all */
   readonly expertsEvery: number;
   /** factor of the token embeddings */
@@ -137,6 +168,9 @@ export function readParams(meta: Metadata, arch: string, rules: ParamRules = {})
     ...readExperts(meta, arch),
     nFfExpert: nFf,
     nFfShared: 0,
+    nDenseLayers: 0,
+    routing: undefined,
+    latent: undefined,
     expertsEvery: 0,
     embdScale: 1,
     attnScale: 1 / Math.sqrt(heads.headDimK),

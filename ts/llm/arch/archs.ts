@@ -3,6 +3,7 @@
 import type { Arch } from "./arch.ts";
 import { bert, jinaBertV2, nomicBert, nomicBertMoe } from "./bert.ts";
 import { cohere2 } from "./cohere2.ts";
+import { deepseek2 } from "./deepseek2.ts";
 import { exaone4 } from "./exaone4.ts";
 import { falcon } from "./falcon.ts";
 import { gemma } from "./gemma.ts";
@@ -13,6 +14,7 @@ import { gpt2 } from "./gpt2.ts";
 import { gptNeox } from "./gptneox.ts";
 import { gptOss } from "./gpt_oss.ts";
 import { granite, graniteMoe } from "./granite.ts";
+import { lfm2 } from "./lfm2.ts";
 import { llama } from "./llama.ts";
 import { mistral3 } from "./mistral3.ts";
 import { modernBert } from "./modern_bert.ts";
@@ -54,6 +56,8 @@ export const ARCHS: ReadonlyMap<string, Arch> = new Map([
   ["olmo2", olmo2],
   ["olmoe", olmoe],
   ["exaone4", exaone4],
+  ["deepseek2", deepseek2],
+  ["lfm2", lfm2],
   ["bert", bert],
   ["nomic-bert", nomicBert],
   ["nomic-bert-moe", nomicBertMoe],

@@ -2,19 +2,14 @@
 
 import { Glu } from "../../../assembly/abi.ts";
 import type { Tensor } from "../../graph/tensor.ts";
+import type { RoutingParams } from "../params.ts";
 import type { Scope } from "./scope.ts";
 
-/** How scores become weights, and what an expert computes. */
-export interface Routing {
-  /**
-   * what the scores pass through: a softmax over all experts, a sigmoid each, or a softmax over the chosen only
-   * ("softmax_weight" in GGUF)
-   */
-  readonly gating?: "softmax" | "sigmoid" | "softmax_weight";
-  /** the weights of the chosen are divided by their sum */
-  readonly norm?: boolean;
-  /** factor of the weights */
-  readonly scale?: number;
+/**
+ * How scores become weights, and what an expert computes. Scores pass through a softmax over all experts when nothing
+ * is said, or a sigmoid each, or a softmax over the chosen only ("softmax_weight" in GGUF).
+ */
+export interface Routing extends Partial<RoutingParams> {
   /** the activation: silu when absent, gelu, or the clamped silu of gpt-oss */
   readonly act?: "silu" | "gelu" | "oai";
 }
@@ -39,12 +34,13 @@ export function experts(scope: Scope, x: Tensor, routing: Routing): Tensor {
 }
 
 // Ids of the chosen experts [K, T], the best first, and their weights [1, K, T].
-function route(scope: Scope, x: Tensor, { gating = "softmax", norm, scale = 1 }: Routing): Chosen {
+function route(scope: Scope, x: Tensor, routing: Routing): Chosen {
+  const { gating = "softmax", norm, scale = 1 } = routing;
   const { g, p } = scope;
   const nTokens = x.ne[1];
   const scores = scope.linear(x, "ffn_gate_inp", p.nExpert); //                  [X, T]
   const all = gating === "softmax" ? g.softMax(scores) : gating === "sigmoid" ? g.sigmoid(scores) : scores;
-  const order = g.argsort(selection(scope, all), "desc"); //                     [X, T]
+  const order = g.argsort(selection(scope, all, routing), "desc"); //                     [X, T]
   const ids = g.view(order, [p.nExpertUsed, nTokens], { nb: [order.nb[1]] });
   let w = g.getRows(g.reshape(all, [1, p.nExpert, nTokens]), ids); //            [1, K, T]
   w = g.reshape(w, [p.nExpertUsed, nTokens]);
@@ -59,10 +55,28 @@ interface Chosen {
   readonly weights: Tensor;
 }
 
-// What experts are chosen by: their scores, moved by a bias where the file has one.
-function selection(scope: Scope, scores: Tensor): Tensor {
+// What experts are chosen by [X, T]: their scores, moved by a bias where the file has one, in the best groups only.
+function selection(scope: Scope, scores: Tensor, { nGroups = 1, nGroupsUsed = 1 }: Routing): Tensor {
   const name = "exp_probs_b.bias";
-  return scope.has(name) ? scope.g.add(scores, scope.vector(name, scope.p.nExpert)) : scores;
+  const biased = scope.has(name) ? scope.g.add(scores, scope.vector(name, scope.p.nExpert)) : scores;
+  return nGroups > 1 ? inBestGroups(scope, biased, nGroups, nGroupsUsed) : biased;
+}
+
+// Scores [X, T] with -Infinity outside of the best groups; a group is as good as its two best experts together.
+function inBestGroups({ g }: Scope, scores: Tensor, nGroups: number, nUsed: number): Tensor {
+  const [nExpert, nTokens] = scores.ne;
+  const grouped = g.reshape(scores, [nExpert / nGroups, nGroups, nTokens]); //   [n, G, T]
+  const order = g.argsort(grouped, "desc");
+  const two = g.view(order, [Math.min(2, nExpert / nGroups), nGroups, nTokens], {
+    nb: [order.nb[1], order.nb[2]],
+  });
+  const each = g.reshape(grouped, [1, nExpert / nGroups, nGroups, nTokens]);
+  const best = g.getRows(each, g.cont(two)); //                                  [1, 2, G, T]
+  const groups = g.sumRows(g.reshape(best, [two.ne[0], nGroups, nTokens])); //   [1, G, T]
+  const byScore = g.argsort(g.reshape(groups, [nGroups, nTokens]), "desc"); //   [G, T]
+  const used = g.cont(g.view(byScore, [nUsed, nTokens], { nb: [byScore.nb[1]] }));
+  const nowhere = g.fill(grouped, -Infinity);
+  return g.reshape(g.setRows(nowhere, g.getRows(grouped, used), used), [nExpert, nTokens]);
 }
 
 const GLU = { silu: Glu.SWIGLU, gelu: Glu.GEGLU, oai: Glu.SWIGLU_OAI } as const;

@@ -76,11 +76,24 @@ export class Layer extends Scope {
 
   /** Attention of queries [D, H, T] over all that a token may see: [D H, T]. Keys and values go to the cache. */
   attention({ q, k, v }: Qkv, sinks?: Tensor): Tensor {
+    return this.#attend(q, this.#seen(k, v), sinks);
+  }
+
+  /** Attention of which the first `headDimV` elements of a key are the value: [headDimV H, T]. Keys go to the cache. */
+  latentAttention(q: Tensor, k: Tensor, headDimV: number): Tensor {
+    const { cache } = this.parts;
+    const all = cache === undefined ? this.#byHead(k) : this.#stored(cache.k[this.index]!, k);
+    const [, cells, n] = all.ne;
+    const v = this.g.view(all, [headDimV, cells, n], { nb: [all.nb[1], all.nb[2]] });
+    return this.#attend(q, { k: all, v });
+  }
+
+  #attend(q: Tensor, seen: { readonly k: Tensor; readonly v: Tensor }, sinks?: Tensor): Tensor {
     const { g, p, parts } = this;
     const { window } = this.params;
     const o = g.flashAttn({
-      q: g.permute(q, [0, 2, 1, 3]), //                                          [D, T, H]
-      ...this.#seen(k, v),
+      q: this.#byHead(q), //                                                     [D, T, H]
+      ...seen,
       sinks,
       length: parts.cache === undefined ? undefined : parts.batch.length,
       spans: parts.cache === undefined ? parts.batch.spans : undefined,
@@ -175,12 +188,16 @@ export class Layer extends Scope {
   // Keys and values that the tokens of the batch may see, [D, cells, G]: those of the cache, or of the batch itself.
   #seen(k: Tensor, v: Tensor): { k: Tensor; v: Tensor } {
     const { cache } = this.parts;
-    const byHead = (x: Tensor): Tensor => this.g.permute(x, [0, 2, 1, 3]);
-    if (cache === undefined) return { k: byHead(k), v: byHead(v) };
+    if (cache === undefined) return { k: this.#byHead(k), v: this.#byHead(v) };
     return {
       k: this.#stored(cache.k[this.index]!, k),
       v: this.#stored(cache.v[this.index]!, v),
     };
+  }
+
+  // Heads of each token [d, n, T] as tokens of each head [d, T, n].
+  #byHead(x: Tensor): Tensor {
+    return this.g.permute(x, [0, 2, 1, 3]);
   }
 
   // Writes heads [d, n, T] to their rows of a cache [d n, cells], and sees it as [d, cells, n].
