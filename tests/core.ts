@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import {
   NODE_BYTES,
   NODE_DATA,
+  NODE_FLAGS,
   NODE_NB,
   NODE_NE,
   NODE_OP,
@@ -23,6 +24,9 @@ interface Exports {
   run(records: number, first: number, last: number, nth: number): number;
   quantizeRow(type: number, px: number, py: number, n: number): number;
   dequantizeRow(type: number, px: number, py: number, n: number): number;
+  quadScratch(rowBytes: number): number;
+  toQuads(type: number, p: number, rowBytes: number, nRows: number, ps: number): number;
+  fromQuads(type: number, p: number, rowBytes: number, nRows: number, ps: number): number;
 }
 
 /** A tensor in the core's memory: its record and its data. */
@@ -105,6 +109,23 @@ export class Core {
     if (!this.#exports.dequantizeRow(type, this.put(row), py, n))
       throw new Error(`dequantizeRow(${Type[type]})`);
     return this.floats(py, n);
+  }
+
+  /** Rows at p to quads in place; false when they stay as they are. */
+  toQuads(type: Type, p: number, rowBytes: number, nRows: number): boolean {
+    const ps = this.alloc(this.#exports.quadScratch(rowBytes));
+    return this.#exports.toQuads(type, p, rowBytes, nRows, ps) !== 0;
+  }
+
+  /** And back. */
+  fromQuads(type: Type, p: number, rowBytes: number, nRows: number): boolean {
+    const ps = this.alloc(this.#exports.quadScratch(rowBytes));
+    return this.#exports.fromQuads(type, p, rowBytes, nRows, ps) !== 0;
+  }
+
+  /** Sets the flags of a record. */
+  setFlags(t: Stored, flags: number): void {
+    this.#view.setInt32(t.record + NODE_FLAGS, flags, true);
   }
 
   /** A leaf with its own data, or a view of data that is there already. */

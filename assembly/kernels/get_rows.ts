@@ -2,7 +2,10 @@
 //
 //   table [n, rows, a, b] of any type, ids I32 [count, a, b] -> [n, count, a, b] F32 (I32 from an I32 table)
 
+import { Flag } from "../abi";
 import { liveRows, Node, rowAt, rowPtr, share } from "../node";
+import { QUAD_ROWS } from "../quants/quad";
+import { dequantizeQuadRow } from "../quants/quads";
 import { convert } from "./convert";
 
 /** Threads split the rows of the result. */
@@ -16,6 +19,9 @@ export function getRows(n: Node, ith: i32, nth: i32): void {
     const i3 = q / n.ne2;
     const id = load<i32>(rowAt(ids, i2, i3, 0) + <usize>(r % n.ne1) * ids.nb0);
     if (<u32>id >= <u32>table.ne1) unreachable();
-    convert(table.type, rowAt(table, id, i2, i3), table.nb0, n.type, rowPtr(n, r), n.nb0, n.ne0);
+    if ((table.flags & Flag.QUADS) != 0) {
+      const quad = rowAt(table, id & ~(QUAD_ROWS - 1), i2, i3);
+      dequantizeQuadRow(table.type, quad, id & (QUAD_ROWS - 1), rowPtr(n, r), n.ne0);
+    } else convert(table.type, rowAt(table, id, i2, i3), table.nb0, n.type, rowPtr(n, r), n.nb0, n.ne0);
   }
 }

@@ -1,19 +1,22 @@
 // MUL_MAT: dst[m, n] = sum over k of a[k, m] * b[k, n], a repeated over dimensions 2 and 3 of b.
 //
-// Work is split by rows of a, in contiguous shares; each thread spreads out (or converts) the columns it needs in its
+// Work is split by rows of a (quads of rows where they are interleaved), in contiguous shares; each thread spreads out (or converts) the columns it needs in its
 // own scratch. Up to three columns: row by row, so that weights are read once as one stream. More: panels of eight
 // rows. All ways sum an element in the same order.
 
-import { Type } from "../abi";
+import { Flag, Type } from "../abi";
 import { PANEL_ROWS, dotRows, kindOf, panelBytes, unpackPanel, zeroPoint } from "../matmul/blocks";
 import { SPLIT, columnBytes, expandColumn, expandGroup, groupBytes, groupColumns } from "../matmul/columns";
 import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
+import { unpackQuads } from "../matmul/quad_panel";
+import { dotQuads, quadSums } from "../matmul/quads";
 import { dotSuperRows, expandSuper, hasMinima, isSplit, isWide, superColumnBytes } from "../matmul/super";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
 import { MINIMA, NO_WEIGHTS, SUPER_TILE_BYTES, ZERO_POINT, superTile } from "../matmul/super_tile";
 import { TILE_BYTES, tile } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
+import { QUAD_ROWS } from "../quants/quad";
 
 // Columns from which panels are used.
 const PANEL_COLUMNS: i32 = 4;
@@ -29,7 +32,10 @@ export function mulMat(n: Node, ith: i32, nth: i32): void {
   const n3 = n.ne3 > 1 ? liveOf(n, n.ne3) : 1;
   const rows = a.ne1;
   const panels = n1 >= PANEL_COLUMNS;
-  const units = panels ? (rows + PANEL_ROWS - 1) / PANEL_ROWS : rows;
+  const quads = inQuads(a);
+  if (quads && rows % QUAD_ROWS != 0) unreachable();
+  const unit = panels ? PANEL_ROWS : quads ? QUAD_ROWS : 1;
+  const units = (rows + unit - 1) / unit;
   const total = <i64>units * n2 * n3;
   if (n1 <= 0 || total <= 0) return;
   const scratch = n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith;
@@ -39,9 +45,16 @@ export function mulMat(n: Node, ith: i32, nth: i32): void {
     const batch = u / units;
     const first = u % units;
     const last = min(units, first + end - u);
-    product(n, batch % n2, batch / n2, n1, first, last, panels, scratch);
+    const scale = panels ? 1 : unit;
+    product(n, batch % n2, batch / n2, n1, first * scale, last * scale, panels, scratch);
     u += last - first;
   }
+}
+
+// Rows of weights in quads (quants/quads.ts).
+@inline
+function inQuads(a: Node): bool {
+  return (a.flags & Flag.QUADS) != 0;
 }
 
 // A dimension whose entries are the columns of a batch, cut to what is live.
@@ -50,7 +63,7 @@ function liveOf(n: Node, ne: i32): i32 {
   return live == null ? ne : max(0, min(ne, load<i32>(live.data)));
 }
 
-// Units [first, last) (rows or panels) of one matrix.
+// Rows or panels [first, last) of one matrix.
 function product(
   n: Node,
   i2: i32,
@@ -106,7 +119,9 @@ function blockRows(
     const rows = min(chunk, last - r);
     for (let c = 0; c < columns; c++) {
       const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
-      dotRows(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch + <usize>c * column, py);
+      const pw = pa + <usize>r * a.nb1;
+      if (inQuads(a)) dotQuads(a.type, pw, rows / QUAD_ROWS, nb, scratch + <usize>c * column, py);
+      else dotRows(a.type, pw, a.nb1, rows, nb, scratch + <usize>c * column, py);
     }
   }
 }
@@ -125,14 +140,18 @@ function superRows(
   const nb = a.ne0 >> 8;
   const column = superColumnBytes(a.type, nb);
   for (let c = 0; c < columns; c++) {
-    expandSuper(a.type, pb + <usize>c * n.src1!.nb1, nb, scratch + <usize>c * column);
+    const px = scratch + <usize>c * column;
+    expandSuper(a.type, pb + <usize>c * n.src1!.nb1, nb, px);
+    if (inQuads(a)) quadSums(isWide(a.type), nb, px + column - ((<usize>nb) << 5));
   }
   const chunk = columns == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
     const rows = min(chunk, last - r);
     for (let c = 0; c < columns; c++) {
       const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
-      dotSuperRows(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, scratch + <usize>c * column, py);
+      const pw = pa + <usize>r * a.nb1;
+      if (inQuads(a)) dotQuads(a.type, pw, rows / QUAD_ROWS, nb, scratch + <usize>c * column, py);
+      else dotSuperRows(a.type, pw, a.nb1, rows, nb, scratch + <usize>c * column, py);
     }
   }
 }
@@ -169,7 +188,8 @@ function superPanels(
   for (let u = first; u < last; u++) {
     const r = u * PANEL_ROWS;
     const rows = min(PANEL_ROWS, a.ne1 - r);
-    unpackSuper(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
+    if (inQuads(a)) unpackQuads(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
+    else unpackSuper(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
     for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
       superTile(panel, p, nb, isWide(a.type), split, weights, scratch);
       storeTile(
@@ -209,7 +229,8 @@ function blockPanels(
   for (let u = first; u < last; u++) {
     const r = u * PANEL_ROWS;
     const rows = min(PANEL_ROWS, a.ne1 - r);
-    unpackPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
+    if (inQuads(a)) unpackQuads(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
+    else unpackPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
     for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
       tile(kind, panel, p, nb, scratch);
       storeTile(

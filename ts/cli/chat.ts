@@ -45,7 +45,10 @@ export async function chatCommand(argv: readonly string[]): Promise<void> {
   }
 }
 
-/** All of a request but its messages; messages of the file are there too. */
+/**
+ * The request without the message still to come: fields and messages of the file, then what other options say over them.
+ * A system message goes first.
+ */
 function readRequest(args: Args): ChatRequest {
   const file = args.text("messages");
   const given: unknown = file === undefined ? [] : JSON.parse(readFileSync(file, "utf8"));
@@ -81,6 +84,7 @@ async function pipedText(): Promise<string | undefined> {
   return text === "" ? undefined : text;
 }
 
+// The text of a file, or what was given when there is no such file.
 function templateText(text: string): string {
   try {
     return readFileSync(text, "utf8");

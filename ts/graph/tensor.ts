@@ -137,6 +137,8 @@ export class Tensor implements Operand {
    */
   write(data: Elements): void {
     const { memory, offset } = this.#placed("write");
+    if (this.#inQuads)
+      throw new GraphError("bad-data", `${this.label()}: lies in quads of rows, cannot write`);
     if (!isContiguous(this.type, this.ne, this.nb)) {
       throw new GraphError("bad-data", `${this.label()}: cannot write to a view with gaps`);
     }
@@ -157,6 +159,7 @@ export class Tensor implements Operand {
   /** A copy of all elements as raw bytes in order, without gaps. Throws as {@link read} does. */
   async readBytes(): Promise<Uint8Array> {
     const { memory, offset } = this.#placed("read");
+    if (this.#inQuads) throw new GraphError("not-readable", `${this.label()}: lies in quads of rows`);
     if (!this.root.#kept) {
       throw new GraphError(
         "not-readable",
@@ -170,6 +173,10 @@ export class Tensor implements Operand {
   /** Name and shape, for messages. */
   label(): string {
     return `${this.name === "" ? Op[this.op]!.toLowerCase() : this.name} ${typeName(this.type)} ${str(this.ne)}`;
+  }
+
+  get #inQuads(): boolean {
+    return (this.root.flags & Flag.QUADS) !== 0;
   }
 
   #placed(what: string): Placement {

@@ -19,6 +19,7 @@ export function fingerprint(file: GgufFile): Uint8Array {
   return hash.digest();
 }
 
+// Strings that are not UTF-8 count by their bytes.
 function addValue(hash: Hash, value: MetaValue): void {
   hash.text(String(value.type));
   if (value.type === GgufType.ARRAY) return addArray(hash, value);
@@ -26,6 +27,7 @@ function addValue(hash: Hash, value: MetaValue): void {
   hash.text(String(value.value));
 }
 
+// Length and element type go in first, so that lists cannot run into each other.
 function addArray(hash: Hash, { elementType, value }: MetaArray): void {
   hash.text(`${elementType} ${value.length}`);
   if (elementType === GgufType.ARRAY) for (const inner of value) addArray(hash, inner);

@@ -168,6 +168,7 @@ export class Run {
     return this.#result(stopReason);
   }
 
+  // Computes what of the prompt is not in the cache. Returns the logits after its last token.
   async #prompt(): Promise<Float32Array> {
     const { signal, onProgress } = this.#options;
     const total = this.#promptTokens.length;

@@ -78,7 +78,9 @@ function writeRecord(
   i32[base / 4] = t.op satisfies Op;
   i32[cell(NODE_TYPE)] = t.type;
   i32[cell(NODE_FLAGS)] =
-    (t.flags & (Flag.INPUT | Flag.OUTPUT | Flag.EXTERNAL)) | (def?.inplace === true ? Flag.INPLACE : 0);
+    (t.flags & (Flag.INPUT | Flag.OUTPUT | Flag.EXTERNAL)) |
+    (t.root.flags & Flag.QUADS) |
+    (def?.inplace === true ? Flag.INPLACE : 0);
   i32[cell(NODE_BUFFER)] = 0;
   t.ne.forEach((n, i) => (i32[cell(NODE_NE) + i] = n));
   t.nb.forEach((n, i) => (u32[cell(NODE_NB) + i] = n));

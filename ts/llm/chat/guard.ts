@@ -104,6 +104,7 @@ export class Guard {
     return Array.from({ length: n }, (_, i) => start + i * step);
   }
 
+  // Every evaluation, also those that the library starts itself, comes through here.
   #evaluate(node: Node | undefined, scope: Scope): Value {
     if (node === undefined) return this.#plain(node, scope);
     if (node.type === "Given") return (node as Given).value;
@@ -114,6 +115,7 @@ export class Guard {
     return value;
   }
 
+  // Nodes whose parts must be known before the library may go on are given to it with their parts evaluated.
   #visit(node: Node, scope: Scope): Value {
     switch (node.type) {
       case "BinaryExpression":
@@ -122,6 +124,7 @@ export class Guard {
         return this.#member(node as Member, scope);
       case "FilterExpression":
         return this.#filter(node as Filter, scope);
+      // {% filter f %} ... {% endfilter %} is the filter on what the body prints.
       case "FilterStatement": {
         const { body, filter } = node as FilterBlock;
         const operand = { type: "Program", body };
@@ -138,8 +141,13 @@ export class Guard {
     }
   }
 
+  /**
+   * Sums and joined texts are weighed first. A list or object added to a text is an error, as in Python: the library
+   * would print "[object Map]". With ~ it is printed as JSON.
+   */
   #binary(node: Binary, scope: Scope): Value {
     const op = node.operator.value;
+    // The right side of these may not be evaluated at all.
     if (op === "and" || op === "or") return this.#plain(node, scope);
     let left = this.#evaluate(node.left, scope);
     let right = this.#evaluate(node.right, scope);
@@ -157,6 +165,7 @@ export class Guard {
     return this.#plain({ ...node, left: given(left), right: given(right) } as Node, scope);
   }
 
+  // x.name, x["name"] and x[a:b]. Methods of texts come back with their arguments checked.
   #member(node: Member, scope: Scope): Value {
     const object = this.#evaluate(node.object, scope);
     const sliced = node.property.type === "SliceExpression";
@@ -182,6 +191,7 @@ export class Guard {
     });
   }
 
+  // Counts what comes out before it is made.
   #boundedMethod(text: string, name: string, method: Value): Value {
     const call = method.value as Call;
     return methodOf(method, (args, scope) => {
@@ -193,6 +203,7 @@ export class Guard {
     });
   }
 
+  // x | f and x | f(a, key=b).
   #filter(node: Filter, scope: Scope): Value {
     const operand = this.#evaluate(node.operand, scope);
     this.#charge(lengthOf(operand) >> (isText(operand) ? 6 : 2));
@@ -220,10 +231,11 @@ export class Guard {
     const { size, depth, nodes } = this.#weigh(operand);
     const text = String(isText(operand) ? operand.value : "");
     const value = (place: number, key: string): unknown => argumentOf(args, place, key);
-    const width = Number(value(name === "tojson" ? -1 : 0, name === "tojson" ? "indent" : "width") ?? 4);
+    const width = Number(name === "tojson" ? (value(-1, "indent") ?? 0) : (value(0, "width") ?? 4));
     if (name === "replace") return this.#replaces(text, String(value(0, "old")), String(value(1, "new")));
     if (name === "indent") return this.#fits(size + width * countParts(text, "\n"), name);
     if (name === "join") return this.#fits(size + nodes * String(value(0, "separator") ?? "").length, name);
+    // JSON: each entry on a line of its own, indented by its depth.
     const separators = value(-1, "separators");
     const between = Array.isArray(separators) ? separators.join("").length : 4;
     this.#fits(size + nodes * (between + width * (depth + 1)), name);
@@ -234,6 +246,7 @@ export class Guard {
     this.#fits(text.length + times * Math.max(0, by.length - old.length), "replace");
   }
 
+  // The library goes through the whole list before the first turn, so the list is charged for at once.
   #loop(node: Loop, scope: Scope): Value {
     const { iterable } = node;
     const selects = iterable.type === "SelectExpression";

@@ -163,6 +163,7 @@ export function readRequest(request: ChatRequest): ReadRequest {
   };
 }
 
+// A field that is false asks for nothing, whatever its name.
 function refuseUnsupported(given: Readonly<Record<string, unknown>>, r: ChatRequest): void {
   for (const name of UNSUPPORTED)
     if (given[name] !== undefined && given[name] !== false) throw unsupported(name);
@@ -195,6 +196,7 @@ function generateOptions(given: Readonly<Record<string, unknown>>, r: ChatReques
   };
 }
 
+// Without stream_options usage comes with the last chunk: clients that do not know it pass over it.
 function usagePlace({ stream_options }: ChatRequest): ReadRequest["usage"] {
   if (stream_options === undefined || stream_options === null) return "last chunk";
   checkOptions("stream_options", stream_options, ["include_usage"]);

@@ -14,6 +14,7 @@ export function strftime(date: Date, format: string): string {
   });
 }
 
+// Text of one code; "%" for %%.
 function field(date: Date, code: string): string {
   const two = (n: number): string => String(n).padStart(2, "0");
   const [day, month, hours] = [date.getDate(), date.getMonth(), date.getHours()];

@@ -1,0 +1,126 @@
+// Four rows of a block type interleaved in the bytes they take in the file: what the types share (quants/quads.ts).
+//
+// A vector of codes holds four consecutive k of each row: [row 0][row 1][row 2][row 3], four bytes each, so that one dot
+// with four activations feeds four rows and lane r of every sum belongs to row r.
+//
+// Scales are stored lifted, as f16(d * 2^10): exact below 64, and no f32 operand is ever subnormal, which would cost
+// some 50 cycles each.
+
+import { storeTransposed } from "../math/dot";
+
+/** Rows of a quad. */
+export const QUAD_ROWS: i32 = 4;
+
+// prettier-ignore
+const MASKS = memory.data<u32>([
+  0x8fffe000, 0x8fffe000, 0x8fffe000, 0x8fffe000,
+  0x72800000, 0x72800000, 0x72800000, 0x72800000,
+  0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f,
+  0x1f1f1f1f, 0x1f1f1f1f, 0x1f1f1f1f, 0x1f1f1f1f,
+  0x3f3f3f3f, 0x3f3f3f3f, 0x3f3f3f3f, 0x3f3f3f3f,
+  0x07070707, 0x07070707, 0x07070707, 0x07070707,
+  0x18181818, 0x18181818, 0x18181818, 0x18181818,
+  0x08080808, 0x08080808, 0x08080808, 0x08080808,
+  0x10101010, 0x10101010, 0x10101010, 0x10101010,
+  0x03030303, 0x03030303, 0x03030303, 0x03030303,
+  0x0c0c0c0c, 0x0c0c0c0c, 0x0c0c0c0c, 0x0c0c0c0c,
+  0x30303030, 0x30303030, 0x30303030, 0x30303030,
+  0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff,
+  0x000000ff, 0x000000ff, 0x000000ff, 0x000000ff,
+], 16);
+
+/** Places of masks, for quadMask(): sign and magnitude of a lifted f16, the factor 2^102, bits of each byte. */
+export const LIFTED: usize = 0;
+export const LIFT: usize = 16;
+export const X0F: usize = 32;
+export const X1F: usize = 48;
+export const X3F: usize = 64;
+export const X07: usize = 80;
+export const X18: usize = 96;
+export const X08: usize = 112;
+export const X10: usize = 128;
+export const X03: usize = 144;
+export const X0C: usize = 160;
+export const X30: usize = 176;
+/** even bytes; the lowest byte of each 32-bit lane */
+export const EVEN: usize = 192;
+export const LOW: usize = 208;
+
+/** A mask. To be loaded into a local before a loop: a v128 constant would be made anew at every use. */
+@inline
+export function quadMask(at: usize): v128 {
+  return v128.load(MASKS + at);
+}
+
+/** Bits `s` and above of each byte, cut to `m`. */
+@inline
+export function bitsFrom(v: v128, s: i32, m: v128): v128 {
+  return v128.and(i16x8.shr_u(v, s), m);
+}
+
+/** Each byte moved up by `s` bits, cut to `m`. */
+@inline
+export function bitsTo(v: v128, s: i32, m: u8): v128 {
+  return v128.and(i16x8.shl(v, s), i8x16.splat(<i8>m));
+}
+
+/** Four lifted scales at p to f32; the masks are LIFTED and LIFT. */
+@inline
+export function liftedScales(p: usize, lifted: v128, lift: v128): v128 {
+  return f32x4.mul(v128.and(i32x4.shl(v128.load16x4_s(p), 13), lifted), lift);
+}
+
+/** True when an f16 is finite and below 64 in magnitude, so that 2^10 times it is an f16. */
+@inline
+export function isLiftable(h: u32): bool {
+  return (h & 0x7c00) <= 0x5000;
+}
+
+// f16 times 2^10.
+function lift(h: u32): u32 {
+  if ((h & 0x7c00) != 0) return h + 0x2800;
+  const m = h & 0x3ff;
+  if (m == 0) return h;
+  const top = 31 - clz<u32>(m);
+  return (h & 0x8000) | ((top + 1) << 10) | ((m << (10 - top)) & 0x3ff);
+}
+
+// The inverse.
+function unlift(h: u32): u32 {
+  const e = (h >> 10) & 31;
+  if (e == 0) return h;
+  if (e > 10) return h - 0x2800;
+  return (h & 0x8000) | (((h & 0x3ff) | 0x400) >> (11 - e));
+}
+
+/** Scales of four rows, `step` bytes apart, lifted to pq. */
+export function liftScales(p: usize, step: usize, pq: usize): void {
+  for (const end = pq + 8; pq < end; pq += 2, p += step) store<u16>(pq, <u16>lift(load<u16>(p)));
+}
+
+/** Lifted scales at pq to four rows, `step` bytes apart. */
+export function unliftScales(pq: usize, p: usize, step: usize): void {
+  for (const end = pq + 8; pq < end; pq += 2, p += step) store<u16>(p, <u16>unlift(load<u16>(pq)));
+}
+
+/** The f16 scale of a row of a quad. */
+@inline
+export function scaleOf(pq: usize, row: i32): u32 {
+  return unlift(load<u16>(pq + ((<usize>row) << 1)));
+}
+
+/** 16 bytes of each of four rows, `step` apart, to four vectors at pq; its own inverse but for the places. */
+@inline
+export function interleave(p: usize, step: usize, pq: usize): void {
+  const a = v128.load(p);
+  const b = v128.load(p + step);
+  storeTransposed(pq, 16, a, b, v128.load(p + 2 * step), v128.load(p + 3 * step));
+}
+
+/** Four vectors at pq back to 16 bytes of each of four rows, `step` apart. */
+@inline
+export function separate(pq: usize, p: usize, step: usize): void {
+  const a = v128.load(pq);
+  const b = v128.load(pq, 16);
+  storeTransposed(p, step, a, b, v128.load(pq, 32), v128.load(pq, 48));
+}

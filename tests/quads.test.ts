@@ -1,0 +1,283 @@
+// Weights in quads against the same weights in file order: the layout and back, products and rows, in both builds.
+import { join } from "node:path";
+import { describe, expect, test, vi } from "vitest";
+import { Flag, Op } from "../assembly/abi.ts";
+import { quadLeafs } from "../ts/graph/quads.ts";
+import { type Tensor, leaf } from "../ts/graph/tensor.ts";
+import { loadModel } from "../ts/llm/index.ts";
+import { dotType, mulMatDef } from "../ts/ops/mul_mat.ts";
+import { createEngine, type Engine } from "../ts/runtime/engine.ts";
+import { rowBytes } from "../ts/shape.ts";
+import { Type, typeInfo } from "../ts/types.ts";
+import { BUILDS, Core, type Stored, samples, stream } from "./core.ts";
+import { dataDir, describeWith } from "./data.ts";
+
+const TYPES = [Type.Q4_0, Type.Q5_0, Type.Q8_0, Type.Q4_K, Type.Q6_K].map((t) => [Type[t], t] as const);
+
+// Bytes of a block where f16 scales stand.
+function scalesAt(type: Type): readonly number[] {
+  if (type === Type.Q6_K) return [208];
+  return type === Type.Q4_K ? [0, 2] : [0];
+}
+
+// Random bits; scales of every exponent that can be lifted, subnormal ones and both zeros included.
+function weights(type: Type, k: number, m: number, seed: number): Uint8Array {
+  const next = stream(seed);
+  const { typeSize } = typeInfo(type)!;
+  const bytes = Uint8Array.from({ length: rowBytes(type, k) * m }, () => 128 * (next() + 1));
+  for (let at = 0, i = 0; at < bytes.length; at += typeSize) {
+    for (const offset of scalesAt(type)) {
+      const exponent = i++ % 21;
+      const mantissa = i % 7 === 0 ? 0 : Math.floor(512 * (next() + 1));
+      const h = (next() < 0 ? 0x8000 : 0) | (exponent << 10) | mantissa;
+      bytes[at + offset] = h & 255;
+      bytes[at + offset + 1] = h >> 8;
+    }
+  }
+  return bytes;
+}
+
+// The same rows in quads. Throws when they cannot be.
+function quads(core: Core, type: Type, k: number, m: number, bytes: Uint8Array): Stored {
+  const t = core.leaf(type, [k, m], bytes);
+  if (!core.toQuads(type, t.data, rowBytes(type, k), m)) throw new Error("not put in quads");
+  core.setFlags(t, Flag.QUADS);
+  return t;
+}
+
+function product(core: Core, a: Stored, b: Stored): Float32Array {
+  const { ne } = mulMatDef.infer([a, b]);
+  const scratch = mulMatDef.scratch!({ type: Type.F32, ne, nb: [4, 0, 0, 0] }, [a, b], 1);
+  return core.read(core.compute({ op: Op.MUL_MAT, src: [a, b], scratch }, Type.F32, ne));
+}
+
+// Activations, with a block of zeros and one of large values.
+function activations(core: Core, type: Type, k: number, n: number): Stored {
+  const x = samples(k * n, stream(k + n));
+  x.fill(0, 0, 16);
+  for (let i = 32; i < Math.min(64, x.length); i++) x[i]! *= 1000;
+  return core.leaf(dotType(type), [k, n], core.quantize(dotType(type), x));
+}
+
+function bits(x: Float32Array): Uint32Array {
+  return new Uint32Array(x.buffer, x.byteOffset, x.length);
+}
+
+describe.each(BUILDS)("quads, %s", (build) => {
+  test.each(TYPES)("%s goes to quads and back, byte for byte", async (_, type) => {
+    const core = await Core.load(build);
+    for (const [blocks, rows] of [
+      [1, 4],
+      [3, 8],
+      [5, 36],
+    ] as const) {
+      core.reset();
+      const k = blocks * typeInfo(type)!.blockSize;
+      const bytes = weights(type, k, rows, blocks);
+      const p = core.put(bytes);
+      const guard = core.put(new Uint8Array(64).fill(0xa5));
+      expect(core.toQuads(type, p, rowBytes(type, k), rows)).toBe(true);
+      expect(core.bytes.slice(p, p + bytes.length)).not.toEqual(bytes);
+      expect(core.fromQuads(type, p, rowBytes(type, k), rows)).toBe(true);
+      expect(core.bytes.slice(p, p + bytes.length)).toEqual(bytes);
+      expect(core.bytes.slice(guard, guard + 64).every((b) => b === 0xa5)).toBe(true);
+    }
+  });
+
+  test("every f16 that can be lifted comes back, and no other is taken", async () => {
+    const core = await Core.load(build);
+    for (let h = 0; h < 0x10000; h += 61) {
+      core.reset();
+      const row = weights(Type.Q4_0, 32, 4, 1);
+      row[36] = h & 255;
+      row[37] = h >> 8;
+      const p = core.put(row);
+      const fits = (h & 0x7c00) <= 0x5000;
+      expect(core.toQuads(Type.Q4_0, p, 18, 4)).toBe(fits);
+      if (fits) core.fromQuads(Type.Q4_0, p, 18, 4);
+      expect(core.bytes.slice(p, p + row.length)).toEqual(row);
+    }
+  });
+
+  test("odd row counts, other types and scales of 64 and above stay as they are", async () => {
+    const core = await Core.load(build);
+    for (const [type, at] of [
+      [Type.Q4_0, 3 * 18],
+      [Type.Q4_K, 2 * 144 + 2],
+      [Type.Q6_K, 3 * 210 + 208],
+    ] as const) {
+      const { blockSize, typeSize } = typeInfo(type)!;
+      const p = core.put(weights(type, blockSize, 4, 2));
+      for (const h of [0x5400, 0x7c00, 0xfe00]) {
+        core.bytes[p + at] = h & 255;
+        core.bytes[p + at + 1] = h >> 8;
+        const before = core.bytes.slice(p, p + 4 * typeSize);
+        expect(core.toQuads(type, p, typeSize, 4)).toBe(false);
+        expect(core.bytes.slice(p, p + 4 * typeSize)).toEqual(before);
+      }
+    }
+    for (const rows of [1, 3, 31, 33]) {
+      const p = core.put(weights(Type.Q8_0, 32, rows, 3));
+      expect(core.toQuads(Type.Q8_0, p, 34, rows)).toBe(false);
+    }
+    expect(core.toQuads(Type.F16, core.put(new Uint8Array(64)), 16, 4)).toBe(false);
+  });
+
+  test.each(TYPES)("%s products have the bits of file order for any number of columns", async (_, type) => {
+    const core = await Core.load(build);
+    for (const [blocks, m] of [
+      [1, 4],
+      [3, 12],
+      [5, 32],
+      [9, 20],
+    ] as const) {
+      for (const n of [1, 2, 3, 4, 5, 33]) {
+        core.reset();
+        const k = blocks * typeInfo(type)!.blockSize;
+        const bytes = weights(type, k, m, 10 * m + n);
+        const b = activations(core, type, k, n);
+        const want = product(core, core.leaf(type, [k, m], bytes), b);
+        const got = product(core, quads(core, type, k, m, bytes), b);
+        expect(want.some((x) => x !== 0 && Number.isFinite(x))).toBe(true);
+        expect(bits(got), `m ${m}, n ${n}, k ${k}`).toEqual(bits(want));
+      }
+    }
+  });
+
+  test.each(TYPES)("get_rows of %s has the bits of file order", async (_, type) => {
+    const core = await Core.load(build);
+    const k = 3 * typeInfo(type)!.blockSize;
+    const bytes = weights(type, k, 12, 5);
+    const ids = core.leaf(Type.I32, [5], Int32Array.of(11, 0, 6, 5, 1));
+    const rows = (table: Stored): Uint32Array =>
+      bits(core.read(core.compute({ op: Op.GET_ROWS, src: [table, ids] }, Type.F32, [k, 5])));
+    const want = rows(core.leaf(type, [k, 12], bytes));
+    expect(rows(quads(core, type, k, 12, bytes))).toEqual(want);
+  });
+});
+
+test("both builds lay the same bytes and give the same bits", async () => {
+  const results = await Promise.all(
+    BUILDS.map(async (build) => {
+      const core = await Core.load(build);
+      return TYPES.flatMap(([, type]) => {
+        core.reset();
+        const k = 3 * typeInfo(type)!.blockSize;
+        const a = quads(core, type, k, 8, weights(type, k, 8, 6));
+        const laid = core.bytes.slice(a.data, a.data + 8 * rowBytes(type, k));
+        return [laid, ...[1, 5].map((n) => bits(product(core, a, activations(core, type, k, n))))];
+      });
+    }),
+  );
+  for (const r of results) expect(r).toEqual(results[0]);
+});
+
+// A leaf with random rows in an engine's memory.
+function weightOf(engine: Engine, type: Type, k: number, m: number): Tensor {
+  const w = leaf("w", type, [k, m]);
+  engine.allocate([w], "weights");
+  w.write(weights(type, k, m, 9));
+  return w;
+}
+
+test("views at whole quads are products of their rows, by one thread and three", async () => {
+  const results: Uint32Array[] = [];
+  for (const [nThreads, laid] of [
+    [1, false],
+    [1, true],
+    [3, true],
+  ] as const) {
+    using engine = await createEngine({ nThreads });
+    const w = weightOf(engine, Type.Q5_0, 96, 20);
+    if (laid) engine.toQuads([w]);
+    expect(w.flags & Flag.QUADS).toBe(laid ? Flag.QUADS : 0);
+    for (const n of [1, 3, 6]) {
+      using g = engine.graph();
+      const x = g.input("x", Type.F32, [96, n]);
+      const part = g.view(w, [96, 12], { nb: [w.nb[1]], offset: 4 * w.nb[1] });
+      const y = [g.mulMat(w, x).asOutput("all"), g.mulMat(part, x).asOutput("part")];
+      g.plan();
+      x.write(samples(96 * n, stream(n)));
+      await g.compute();
+      results.push(...(await Promise.all(y.map(async (t) => bits((await t.read()) as Float32Array)))));
+    }
+  }
+  for (let i = 0; i < 12; i++) expect(results[6 + i]).toEqual(results[i % 6]);
+});
+
+test("a leaf in quads is refused where file order is read", async () => {
+  using engine = await createEngine({ nThreads: 1 });
+  const w = weightOf(engine, Type.Q8_0, 32, 8);
+  engine.toQuads([w]);
+  const refused = (build: (g: ReturnType<Engine["graph"]>) => Tensor): void => {
+    using g = engine.graph();
+    build(g).asOutput("y");
+    expect(() => g.plan()).toThrow(expect.objectContaining({ code: "bad-source" }));
+  };
+  const nb = [w.nb[1]];
+  refused((g) => g.cast(w, Type.F32));
+  refused((g) => g.mulMat(g.view(w, [32, 4], { nb, offset: 2 * w.nb[1] }), g.input("x", Type.F32, [32, 1])));
+  refused((g) => g.mulMat(g.view(w, [32, 3], { nb }), g.input("x", Type.F32, [32, 1])));
+  refused((g) => {
+    const every = g.view(w, [32, 4], { nb: [2 * w.nb[1]] });
+    return g.mulMat(every, g.input("x", Type.F32, [32, 1]));
+  });
+  refused((g) => {
+    const ids = g.input("ids", Type.I32, [1, 1]);
+    return g.mulMatId(g.reshape(w, [32, 4, 2]), g.input("x", Type.F32, [32, 1, 1]), ids);
+  });
+  expect(() => w.write(weights(Type.Q8_0, 32, 8, 9))).toThrow(/quads/);
+  await expect(w.readBytes()).rejects.toThrow(/quads/);
+});
+
+test("only leafs that nothing else reads, of whole quads, are chosen", async () => {
+  using engine = await createEngine({ nThreads: 1 });
+  using g = engine.graph();
+  const w = (name: string, m: number, type = Type.Q8_0): Tensor => leaf(name, type, [32, m]);
+  const [plain, odd, f16, cast, cut, table] = [
+    w("p", 8),
+    w("o", 6),
+    w("h", 8, Type.F16),
+    w("c", 8),
+    w("v", 8),
+    w("t", 8),
+  ];
+  const x = g.input("x", Type.F32, [32, 1]);
+  for (const a of [plain, odd, f16, cast, table]) g.mulMat(a, x).asOutput();
+  g.getRows(table, g.input("ids", Type.I32, [2])).asOutput();
+  g.cast(cast, Type.F32).asOutput();
+  g.mulMat(g.view(cut, [32, 4], { nb: [cut.nb[1]], offset: cut.nb[1] }), x).asOutput();
+  expect([...quadLeafs([g.program()])].map((t) => t.name).sort()).toEqual(["p", "t"]);
+});
+
+describeWith("models", "a model in quads", () => {
+  test.each(["q4_0", "q8_0"])("%s computes the logits of file order", async (type) => {
+    const path = join(dataDir("models"), `stories260K/stories260K-${type}.gguf`);
+    const run = async (layout: "quads" | "file"): Promise<unknown> => {
+      using model = await loadModel(path, { layout, nThreads: 1, nCtx: 64 });
+      const { meanNll } = await model.evaluate("Once upon a time, there was a little girl.");
+      const { tokens, text } = await model.complete("Once upon a time", { maxTokens: 24, temperature: 0 });
+      return { meanNll, tokens, text };
+    };
+    expect(await run("quads")).toEqual(await run("file"));
+  });
+
+  test("matrices and the embedding lie in quads unless file order is asked for", async () => {
+    const path = join(dataDir("models"), "stories260K/stories260K-q8_0.gguf");
+    using engine = await createEngine({ nThreads: 1 });
+    const toQuads = vi.spyOn(engine, "toQuads");
+    using inFile = await loadModel(path, { engine, layout: "file", nCtx: 8 });
+    expect(toQuads).not.toHaveBeenCalled();
+    using inQuads = await loadModel(path, { engine, nCtx: 8 });
+    const laid = toQuads.mock.calls.flatMap(([leafs]) => leafs.filter((t) => (t.flags & Flag.QUADS) !== 0));
+    expect(laid.map((t) => t.name)).toEqual(
+      expect.arrayContaining(["token_embd.weight", "blk.0.attn_q.weight"]),
+    );
+    expect(inQuads.nCtx).toBe(inFile.nCtx);
+  });
+
+  test("a layout of another name is refused", async () => {
+    const layout = "rows" as "file";
+    await expect(loadModel(new Uint8Array(0), { layout })).rejects.toThrow(/layout/);
+  });
+});

@@ -1,0 +1,31 @@
+// Puts weights in quads, in place (assembly/quants/quads.ts).
+
+import { Flag, Region } from "../../assembly/abi.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import { nrows } from "../shape.ts";
+import type { Arena } from "./arena.ts";
+import type { Exports } from "./wasm.ts";
+
+/**
+ * Interleaves the rows of these leafs by fours, in place, and flags them. Leafs whose rows or scales do not allow it
+ * stay in file order. `addressOf` gives the address in linear memory.
+ *
+ * @throws {DeviceError} out-of-memory when four rows more do not fit
+ */
+export function toQuads(
+  arena: Arena,
+  core: Exports,
+  leafs: readonly Tensor[],
+  addressOf: (t: Tensor) => number,
+): void {
+  const rowBytes = Math.max(0, ...leafs.map((t) => t.nb[1]));
+  if (rowBytes === 0) return;
+  const scratch = arena.alloc(core.quadScratch(rowBytes) >>> 0, Region.SCRATCH);
+  try {
+    for (const t of leafs) {
+      if (core.toQuads(t.type, addressOf(t), t.nb[1], nrows(t.ne), scratch)) t.flags |= Flag.QUADS;
+    }
+  } finally {
+    arena.free(scratch);
+  }
+}
