@@ -9,6 +9,7 @@ import { Metadata } from "../ts/llm/metadata.ts";
 import { loadTokenizer } from "../ts/llm/tokenizer.ts";
 import { createEngine, type Engine } from "../ts/runtime/engine.ts";
 import { Type } from "../ts/types.ts";
+import { nmse } from "./core.ts";
 import { dataDir, describeWith, readData, readJson } from "./data.ts";
 
 async function withEngine(use: (engine: Engine) => Promise<void>): Promise<void> {
@@ -125,15 +126,6 @@ function product(a: Float32Array, b: Float32Array, m: number, n: number, k: numb
       y[j * m + i] = sum;
     }
   return y;
-}
-
-function nmse(got: ArrayLike<number>, want: Float64Array): number {
-  let [error, norm] = [0, 0];
-  want.forEach((w, i) => {
-    error += (got[i]! - w) ** 2;
-    norm += w * w;
-  });
-  return error / norm;
 }
 
 describe("surroundings", () => {
