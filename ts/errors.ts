@@ -62,6 +62,7 @@ export type DeviceCode =
   | "no-source"
   | "io"
   | "unsupported"
+  | "device-lost"
   | "disposed";
 
 /** Where and what, as far as known. All fields are plain data, so an error can be posted to another thread. */
