@@ -7,7 +7,8 @@ import { pathToFileURL } from "node:url";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadModel } from "../ts/llm/index.ts";
-import { type Browser, startChromium } from "./hosts/chromium.ts";
+import type { Browser } from "./hosts/browser.ts";
+import { startChromium } from "./hosts/chromium.ts";
 import { CHROMIUM, itNeeds, PLAYWRIGHT } from "./hosts/host.ts";
 import { type Server, startServer } from "./hosts/server.ts";
 
@@ -95,9 +96,9 @@ describe("dist/slackwater.global.js", () => {
     expect(text).not.toMatch(
       /\bimport\.meta\b|\beval\s*\(|\bnew\s+Function\b|\brequire\s*\(|\bimport\s*\(\s*["'`]/,
     );
-    const scope: Record<string, unknown> = { atob };
+    const scope: Record<string, unknown> = { atob, TextDecoder, TextEncoder };
     runInNewContext(text, scope);
-    expect(Object.keys(scope)).toEqual(["atob", "slackwater"]);
+    expect(Object.keys(scope)).toEqual(["atob", "TextDecoder", "TextEncoder", "slackwater"]);
     expect(Object.keys(scope["slackwater"] as object)).toEqual(
       expect.arrayContaining(["createEngine", "createPlanner", "loadModel", "openGguf", "FormatError"]),
     );
