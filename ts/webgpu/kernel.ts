@@ -21,7 +21,7 @@
 //   a_set_u16(b, v) a_set_u8(b, v)   part of a word, the rest is kept. With `atomic` other invocations may write the
 //                                rest at the same time; without, one invocation must own the word
 //
-// The words that an accessor touches beyond the tensor (a_word at its end) exist, with any content.
+// Reading beyond the operand gives any value and does no harm; writing beyond it may hit a neighbour.
 
 import type { Op } from "../../assembly/abi.ts";
 import type { ProgramNode } from "../graph/program.ts";
