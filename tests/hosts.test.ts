@@ -1,4 +1,4 @@
-// The same generation on every runtime and in headless Chromium, from the built package.
+// The same generation on every runtime and in two headless browsers, from the built package.
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,8 +8,10 @@ import { build as esbuild, type BuildOptions } from "esbuild";
 import { build as vite } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { dataDir, describeWith, readJson } from "./data.ts";
-import { type Browser, startChromium } from "./hosts/chromium.ts";
-import { CHROMIUM, itNeeds, PLAYWRIGHT, type Runtime, RUNTIMES } from "./hosts/host.ts";
+import type { Browser } from "./hosts/browser.ts";
+import { startChromium } from "./hosts/chromium.ts";
+import { startFirefox } from "./hosts/firefox.ts";
+import { CHROMIUM, FIREFOX, itNeeds, PLAYWRIGHT, PUPPETEER, type Runtime, RUNTIMES } from "./hosts/host.ts";
 import { type Ended, runCommand } from "./hosts/process.ts";
 import { type Server, startServer } from "./hosts/server.ts";
 
@@ -18,6 +20,11 @@ const HOSTS = join(ROOT, "tests/hosts");
 const LIMIT_MS = 60_000;
 const TEST_MS = 2 * LIMIT_MS;
 const MODELS = ["f32", "f16"] as const;
+
+const BROWSERS = [
+  { name: "Chromium", needs: [CHROMIUM, PLAYWRIGHT], start: startChromium },
+  { name: "Firefox", needs: [FIREFOX, PUPPETEER], start: startFirefox },
+];
 
 /** What reference.json holds of a generation. */
 interface Reference {
@@ -166,13 +173,12 @@ describeWith("models", "generation of stories260K", () => {
     );
   });
 
-  describe("Chromium", () => {
+  describe.each(BROWSERS)("$name", ({ needs, start }) => {
     const sources = [
       { name: "f32", source: "url" },
       { name: "f16", source: "blob" },
       { name: "f32", source: "buffer" },
     ];
-    const needs = [CHROMIUM, PLAYWRIGHT];
     let server: Server | undefined;
     let browser: Browser | undefined;
 
@@ -190,7 +196,7 @@ describeWith("models", "generation of stories260K", () => {
         ...MODELS.map((name): [string, URL] => [`models/${name}.gguf`, pathToFileURL(file(name))]),
       ];
       server = await startServer(new Map(files));
-      browser = await startChromium();
+      browser = await start();
     }, LIMIT_MS);
 
     afterAll(async () => {
