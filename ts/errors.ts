@@ -62,7 +62,6 @@ export type DeviceCode =
   | "no-source"
   | "io"
   | "unsupported"
-  | "no-webgpu"
   | "device-lost"
   | "gpu-error"
   | "bad-shader"

@@ -1,10 +1,11 @@
 // The GPU as a backend: which nodes it takes, and programs compiled for it.
 
+import { type DeviceError, GraphError } from "../errors.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import type { Backend, Executable, Planned } from "../runtime/backend.ts";
-import { GpuBufferType } from "./buffer.ts";
-import { GpuDevice, type GpuOptions, openDevice } from "./device.ts";
+import type { Backend, Buffer, Costs, Executable, Planned } from "../runtime/backend.ts";
+import { GpuBuffer, GpuBufferType } from "./buffer.ts";
+import type { GpuDevice } from "./device.ts";
 import type { Bind, Dispatch, Kernels } from "./kernel.ts";
 import { KERNELS } from "./kernels/index.ts";
 import { Pipelines } from "./pipeline.ts";
@@ -15,37 +16,33 @@ const BATCH = 48;
 /** Submits under way at most; more wait. */
 const IN_FLIGHT = 8;
 
-/**
- * Opens the GPU as a backend.
- *
- * @throws {DeviceError} no-webgpu with the reason
- */
-export async function openWebGpu(options: GpuOptions = {}): Promise<GpuBackend> {
-  return new GpuBackend(await openDevice(options));
-}
-
 class GpuExecutable implements Executable {
   readonly #backend: GpuBackend;
   readonly #plan: GpuPlan;
 
-  constructor(backend: GpuBackend, plan: GpuPlan) {
+  readonly #nNodes: number;
+  readonly #ready: Promise<void>;
+
+  constructor(backend: GpuBackend, plan: GpuPlan, nNodes: number, ready: Promise<void>) {
     this.#backend = backend;
     this.#plan = plan;
+    this.#nNodes = nNodes;
+    this.#ready = ready;
   }
 
-  run(signal?: AbortSignal): Promise<void> {
-    return this.#backend.exclusive(() => this.#run(signal));
+  run(signal?: AbortSignal, first = 0, last: number = this.#nNodes): Promise<void> {
+    return this.#backend.exclusive(() => this.#run(signal, first, last));
   }
 
-  async #run(signal?: AbortSignal): Promise<void> {
+  async #run(signal: AbortSignal | undefined, first: number, last: number): Promise<void> {
     signal?.throwIfAborted();
-    await this.#backend.gpu.settled();
+    await this.#ready;
     await this.#plan.prepare();
-    const n = this.#plan.steps.length;
-    for (let first = 0; first < n; first += BATCH) {
+    const [from, to] = this.#plan.range(first, last);
+    for (let at = from; at < to; at += BATCH) {
       await this.#backend.turn();
       signal?.throwIfAborted();
-      this.#plan.submit(first, Math.min(n, first + BATCH));
+      this.#plan.submit(at, Math.min(to, at + BATCH));
     }
   }
 
@@ -61,6 +58,7 @@ export class GpuBackend implements Backend {
   readonly bufferType: GpuBufferType;
   readonly #kernels: Kernels;
   readonly #pipelines: Pipelines;
+  readonly costs: Costs;
   #tail: Promise<unknown> = Promise.resolve();
   #submitted = 0;
   #done: Promise<unknown> = Promise.resolve();
@@ -70,6 +68,11 @@ export class GpuBackend implements Backend {
     this.#kernels = kernels;
     this.bufferType = new GpuBufferType(gpu);
     this.#pipelines = new Pipelines(gpu);
+    this.costs = { speed: gpu.adapter.software ? 0.1 : 10, roundTripMs: 4 };
+  }
+
+  get lost(): DeviceError | undefined {
+    return this.gpu.failure;
   }
 
   supportsOp(tensor: Tensor, src: readonly (Tensor | undefined)[]): boolean {
@@ -89,9 +92,20 @@ export class GpuBackend implements Backend {
     return program;
   }
 
-  compile({ program }: Planned): Executable {
+  inPlace({ tensor }: ProgramNode): boolean {
+    return this.#kernels[tensor.op]?.inPlace !== false;
+  }
+
+  scratch(node: ProgramNode): number {
+    if (isSilent(node.tensor)) return 0;
+    return this.#kernels[node.tensor.op]?.scratch?.(node, this.gpu.caps) ?? 0;
+  }
+
+  compile(planned: Planned, compute: Buffer): Executable {
     this.gpu.check();
-    return new GpuExecutable(this, new GpuPlan(this.gpu, this.#pipelines, this.#kernels, program.nodes));
+    if (!(compute instanceof GpuBuffer)) throw new GraphError("bad-plan", "webgpu: memory of another device");
+    const plan = new GpuPlan(this.gpu, this.#pipelines, this.#kernels, planned, compute);
+    return new GpuExecutable(this, plan, planned.program.nodes.length, compute.ready);
   }
 
   /** One run at a time: graphs may share a compute buffer. */
@@ -112,8 +126,7 @@ export class GpuBackend implements Backend {
 
   /** Ends the device and forgets its memory. */
   dispose(): void {
-    this.bufferType.readback.dispose();
-    this.bufferType.patch.dispose();
+    this.bufferType.dispose();
     this.gpu.dispose();
   }
 }

@@ -1,11 +1,12 @@
 // Memory of a GPU: the buffer type and buffers of the backend interface.
 
 import { DeviceError, GraphError } from "../errors.ts";
-import type { Buffer, BufferType, BufferUse } from "../runtime/backend.ts";
+import type { Buffer, BufferType, BufferUse, Staging } from "../runtime/backend.ts";
 import { alignUp } from "../shape.ts";
 import { ALIGN, type GpuDevice } from "./device.ts";
 import { WordPatch } from "./patch.ts";
 import { ReadbackRing } from "./readback.ts";
+import { StagingRing } from "./staging.ts";
 
 const USAGE = 0x8c; // GPUBufferUsage: STORAGE, COPY_DST, COPY_SRC
 /** Bytes copied at once out of shared memory, which Node's writeBuffer must never see: it crashes the process. */
@@ -20,12 +21,14 @@ export class GpuBufferType implements BufferType {
   readonly gpu: GpuDevice;
   readonly readback: ReadbackRing;
   readonly patch: WordPatch;
+  readonly staging: StagingRing;
 
   constructor(gpu: GpuDevice) {
     this.gpu = gpu;
     this.maxSize = Math.floor(gpu.device.limits.maxBufferSize / ALIGN) * ALIGN;
     this.readback = new ReadbackRing(gpu);
     this.patch = new WordPatch(gpu);
+    this.staging = new StagingRing(gpu);
   }
 
   alloc(nBytes: number, use: BufferUse): GpuBuffer {
@@ -38,6 +41,13 @@ export class GpuBufferType implements BufferType {
     }
     return new GpuBuffer(this, nBytes, use);
   }
+
+  /** Gives back what buffers share. */
+  dispose(): void {
+    this.readback.dispose();
+    this.staging.dispose();
+    this.patch.dispose();
+  }
 }
 
 /** A buffer of a device. Writes take effect in the order of the calls, between runs. */
@@ -46,6 +56,7 @@ export class GpuBuffer implements Buffer {
   readonly size: number;
   /** its memory: a multiple of 256 bytes, so that the last binding can be rounded up */
   readonly memory: GPUBuffer;
+  readonly ready: Promise<void>;
   readonly #gpu: GpuDevice;
   #disposed = false;
 
@@ -53,7 +64,9 @@ export class GpuBuffer implements Buffer {
     this.type = type;
     this.size = nBytes;
     this.#gpu = type.gpu;
-    this.memory = this.#gpu.createBuffer(Math.max(ALIGN, alignUp(nBytes, ALIGN)), USAGE, use);
+    const { buffer, ready } = this.#gpu.createBuffer(Math.max(ALIGN, alignUp(nBytes, ALIGN)), USAGE, use);
+    this.memory = buffer;
+    this.ready = ready;
   }
 
   /** True once given back. */
@@ -81,6 +94,11 @@ export class GpuBuffer implements Buffer {
     for (let at = 0; at < bytes.length; at += PIECE) {
       queue.writeBuffer(this.memory, offset + at, bytes.slice(at, at + PIECE) as Uint8Array<ArrayBuffer>);
     }
+  }
+
+  stage(offset: number, nBytes: number): Promise<Staging> {
+    this.#alive();
+    return this.type.staging.stage(this.memory, offset, nBytes);
   }
 
   async read(offset: number, nBytes: number): Promise<Uint8Array> {

@@ -9,8 +9,6 @@ export interface GpuOptions {
   readonly gpu?: GPU | undefined;
   /** a device of the caller's, who also destroys it */
   readonly device?: GPUDevice | undefined;
-  /** adapters that compute on the CPU are refused unless true */
-  readonly software?: boolean | undefined;
   /** leaves WGSL extensions unused even where the adapter has them */
   readonly without?: readonly ("f16" | "subgroups")[] | undefined;
   /** "default": the limits that every WebGPU device has; the adapter's when absent */
@@ -43,6 +41,13 @@ export interface GpuCounts {
   dispatches: number;
 }
 
+/** A buffer that was asked for. */
+export interface GpuMemory {
+  readonly buffer: GPUBuffer;
+  /** resolves when it is known to exist */
+  readonly ready: Promise<void>;
+}
+
 /** An adapter, for messages and caches of verdicts. */
 export interface AdapterName {
   readonly name: string;
@@ -60,14 +65,14 @@ export function adapterName(info: GPUAdapterInfo): AdapterName {
 /**
  * The entry point of WebGPU: navigator.gpu, or in Node the package "webgpu" where the user has installed it.
  *
- * @throws {DeviceError} no-webgpu
+ * @throws {DeviceError} unsupported
  */
 export async function findGpu(): Promise<GPU> {
   const { gpu } = (globalThis as { readonly navigator?: { readonly gpu?: GPU } }).navigator ?? {};
   if (gpu !== undefined && gpu !== null) return gpu;
   const isNode = (globalThis as { readonly process?: { readonly release?: { name?: string } } }).process;
   if (isNode?.release?.name !== "node") {
-    throw new DeviceError("no-webgpu", "webgpu: navigator.gpu is missing here (pages need https)");
+    throw new DeviceError("unsupported", "webgpu: navigator.gpu is missing here (pages need https)");
   }
   const name = "webgpu"; // out of sight of bundlers: it is the user's, and 130 MB
   try {
@@ -76,14 +81,16 @@ export async function findGpu(): Promise<GPU> {
     };
     return create([]);
   } catch (cause) {
-    throw new DeviceError("no-webgpu", 'webgpu: Node needs the package "webgpu" beside this one', { cause });
+    throw new DeviceError("unsupported", 'webgpu: Node needs the package "webgpu" beside this one', {
+      cause,
+    });
   }
 }
 
 /**
  * Opens a device with all that the adapter offers.
  *
- * @throws {DeviceError} no-webgpu, with the reason
+ * @throws {DeviceError} unsupported, with the reason
  */
 export async function openDevice(options: GpuOptions = {}): Promise<GpuDevice> {
   if (options.device !== undefined) return new GpuDevice(options.device, undefined, options);
@@ -92,17 +99,14 @@ export async function openDevice(options: GpuOptions = {}): Promise<GpuDevice> {
   try {
     adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
   } catch (cause) {
-    throw new DeviceError("no-webgpu", `webgpu: no adapter: ${String(cause)}`, { cause });
+    throw new DeviceError("unsupported", `webgpu: no adapter: ${String(cause)}`, { cause });
   }
-  if (adapter === null) throw new DeviceError("no-webgpu", "webgpu: there is no adapter");
-  const { name, software } = adapterName(adapter.info);
-  if (software && options.software !== true) {
-    throw new DeviceError("no-webgpu", `webgpu: ${name} computes on the CPU`, { actual: name });
-  }
+  if (adapter === null) throw new DeviceError("unsupported", "webgpu: there is no adapter");
+  const { name } = adapterName(adapter.info);
   try {
     return new GpuDevice(await adapter.requestDevice(wanted(adapter, options)), gpu, options);
   } catch (cause) {
-    throw new DeviceError("no-webgpu", `webgpu: ${name} gave no device: ${String(cause)}`, { cause });
+    throw new DeviceError("unsupported", `webgpu: ${name} gave no device: ${String(cause)}`, { cause });
   }
 }
 
@@ -151,7 +155,6 @@ export class GpuDevice {
   readonly #owned: boolean;
   readonly #onLost: (() => void)[] = [];
   #failure: DeviceError | undefined;
-  #scopes: Promise<unknown>[] = [];
   #disposed = false;
 
   constructor(device: GPUDevice, gpu: GPU | undefined, options: GpuOptions) {
@@ -184,7 +187,7 @@ export class GpuDevice {
   /**
    * Refuses to go on after a loss or an error.
    *
-   * @throws {DeviceError} device-lost, gpu-error, out-of-memory, disposed
+   * @throws {DeviceError} device-lost, gpu-error, disposed
    */
   check(): void {
     if (this.#failure !== undefined) throw this.#failure;
@@ -196,18 +199,23 @@ export class GpuDevice {
     this.#onLost.push(f);
   }
 
-  /** A buffer, counted; lack of memory shows at the next {@link settled}. */
-  createBuffer(size: number, usage: number, label: string, mappedAtCreation = false): GPUBuffer {
+  /** A buffer, counted. `ready` rejects with out-of-memory; nobody has to listen. */
+  createBuffer(size: number, usage: number, label: string, mappedAtCreation = false): GpuMemory {
     this.check();
     this.device.pushErrorScope("out-of-memory");
     this.device.pushErrorScope("validation");
     const buffer = this.device.createBuffer({ size, usage, label, mappedAtCreation });
-    for (const code of ["gpu-error", "out-of-memory"] as const) {
-      this.#watch(this.device.popErrorScope(), code, `webgpu: ${label} of ${size} bytes`, size);
-    }
+    const invalid = this.device.popErrorScope();
+    const tooMuch = this.device.popErrorScope();
+    const what = `webgpu: ${label} of ${size} bytes`;
+    const ready = Promise.all([
+      this.#scope(tooMuch, "out-of-memory", what, size),
+      this.#scope(invalid, "gpu-error", what, size),
+    ]).then(() => undefined);
+    ready.catch(() => undefined);
     this.counts.buffers++;
     this.counts.liveBytes += size;
-    return buffer;
+    return { buffer, ready };
   }
 
   /** Destroys what {@link createBuffer} made. */
@@ -216,40 +224,20 @@ export class GpuDevice {
     buffer.destroy();
   }
 
-  #watch(
+  async #scope(
     scope: Promise<GPUError | null>,
     code: "gpu-error" | "out-of-memory",
     what: string,
-    size: number,
-  ): void {
-    const watched = scope.then(
-      (error) => {
-        if (error !== null) this.#fail(code, `${what}: ${error.message}`, size);
-      },
-      () => undefined, // the device was lost: said elsewhere
-    );
-    this.#scopes.push(watched);
-    void watched.then(() => (this.#scopes = this.#scopes.filter((s) => s !== watched)));
-  }
-
-  /**
-   * Waits until every buffer asked for so far is known to exist.
-   *
-   * @throws {DeviceError} out-of-memory, device-lost, gpu-error
-   */
-  async settled(): Promise<void> {
-    if (this.#scopes.length > 0) await Promise.all(this.#scopes);
+    actual: number,
+  ): Promise<void> {
+    const error = await scope.catch(() => null); // the device was lost: said by check()
+    if (error !== null) throw new DeviceError(code, `${what}: ${error.message}`, { actual });
     this.check();
   }
 
-  /** Forgets a lack of memory, so that less may be tried. */
-  forgive(): void {
-    if (this.#failure?.code === "out-of-memory") this.#failure = undefined;
-  }
-
-  #fail(code: "device-lost" | "gpu-error" | "out-of-memory", message: string, actual?: number): void {
+  #fail(code: "device-lost" | "gpu-error", message: string): void {
     if (this.#failure !== undefined && code !== "device-lost") return;
-    this.#failure = new DeviceError(code, message, actual === undefined ? {} : { actual });
+    this.#failure = new DeviceError(code, message);
   }
 
   /** Ends a device of ours. */

@@ -107,6 +107,8 @@ export interface GpuKernel {
    * node unsupported: cut them into windows (see {@link rowWindows}). Not asked for results without elements.
    */
   dispatches(node: ProgramNode, caps: Caps): readonly Dispatch[];
+  /** false: a fresh result only, although the operator is `inplace` */
+  readonly inPlace?: boolean;
   /** bytes of scratch, shared by the dispatches of the node and with any content at first; none when absent */
   scratch?(node: ProgramNode, caps: Caps): number;
 }

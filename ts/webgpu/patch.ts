@@ -58,7 +58,7 @@ export class WordPatch {
       layout: "auto",
       compute: { module: device.createShaderModule({ code: SOURCE }), entryPoint: "entry" },
     });
-    this.#params ??= this.#gpu.createBuffer(16, UNIFORM_COPY_DST, "patch");
+    this.#params ??= this.#gpu.createBuffer(16, UNIFORM_COPY_DST, "patch").buffer;
     return [this.#pipeline, this.#params];
   }
 

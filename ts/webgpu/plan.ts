@@ -4,16 +4,16 @@ import { Op } from "../../assembly/abi.ts";
 import { DeviceError, GraphError } from "../errors.ts";
 import type { ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import { alignUp, nelements } from "../shape.ts";
+import type { Planned } from "../runtime/backend.ts";
+import { nelements } from "../shape.ts";
 import { bindOperands, type Place, type Window } from "./binding.ts";
 import { GpuBuffer } from "./buffer.ts";
-import { ALIGN, type GpuDevice } from "./device.ts";
+import type { GpuDevice } from "./device.ts";
 import { type Bind, type Dispatch, type Kernels, MAX_DISPATCH_PARAMS } from "./kernel.ts";
 import { packSlot, type Pattern, SLOT_WORDS } from "./module.ts";
 import { accessOf, type Pipelines } from "./pipeline.ts";
 
 const UNIFORM_COPY_DST = 0x48; // GPUBufferUsage
-const STORAGE_COPY = 0x8c;
 const SLOT_BYTES = 4 * SLOT_WORDS;
 const MAX_GRID = 65535;
 
@@ -49,34 +49,44 @@ export class GpuPlan {
   readonly #pipelines: Pipelines;
   readonly #params: GPUBuffer;
   readonly #paramsGroup: GPUBindGroup;
-  readonly #scratch: GPUBuffer | undefined;
+  readonly #compute: GPUBuffer;
+  readonly #planned: Planned;
+  /** index of the first step of each node, and the number of steps */
+  readonly #first: number[] = [];
   #disposed = false;
 
   /** @throws {DeviceError} unsupported, device-lost */
-  constructor(gpu: GpuDevice, pipelines: Pipelines, kernels: Kernels, nodes: readonly ProgramNode[]) {
+  constructor(gpu: GpuDevice, pipelines: Pipelines, kernels: Kernels, planned: Planned, compute: GpuBuffer) {
     this.#gpu = gpu;
     this.#pipelines = pipelines;
-    const busy = nodes.map((node, index) => ({ node, index })).filter(({ node }) => !isSilent(node.tensor));
-    const sizes = busy.map(({ node }) => kernels[node.tensor.op]?.scratch?.(node, gpu.caps) ?? 0);
-    const scratchBytes = sizes.reduce((a, b) => Math.max(a, b), 0);
-    this.#scratch =
-      scratchBytes === 0
-        ? undefined
-        : gpu.createBuffer(alignUp(scratchBytes, ALIGN), STORAGE_COPY, "scratch");
+    this.#planned = planned;
+    this.#compute = compute.memory;
     const groups = new BindGroups(gpu, pipelines);
     const slots: Uint8Array<ArrayBuffer>[] = [];
-    this.steps = busy.flatMap(({ node, index }) =>
-      kernels[node.tensor.op]!.dispatches(node, gpu.caps).map((d) =>
-        this.#step(d, node, index, groups, slots),
-      ),
-    );
-    this.#params = gpu.createBuffer(Math.max(1, slots.length) * SLOT_BYTES, UNIFORM_COPY_DST, "parameters");
-    slots.forEach((slot, i) => gpu.device.queue.writeBuffer(this.#params, i * SLOT_BYTES, slot));
+    const steps: Step[] = [];
+    planned.program.nodes.forEach((node, index) => {
+      this.#first.push(steps.length);
+      if (isSilent(node.tensor)) return;
+      const dispatches = kernels[node.tensor.op]!.dispatches(node, gpu.caps);
+      steps.push(...dispatches.map((d) => this.#step(d, node, index, groups, slots)));
+    });
+    this.#first.push(steps.length);
+    this.steps = steps;
+    this.#params = this.#parameters(slots);
     this.#paramsGroup = gpu.device.createBindGroup({
       layout: pipelines.paramsLayout,
       entries: [{ binding: 0, resource: { buffer: this.#params, size: SLOT_BYTES } }],
     });
     gpu.counts.bindGroups++;
+  }
+
+  #parameters(slots: readonly Uint8Array<ArrayBuffer>[]): GPUBuffer {
+    const size = Math.max(1, slots.length) * SLOT_BYTES;
+    const { buffer } = this.#gpu.createBuffer(size, UNIFORM_COPY_DST, "parameters");
+    const bytes = new Uint8Array(size);
+    slots.forEach((slot, i) => bytes.set(slot, i * SLOT_BYTES));
+    this.#gpu.device.queue.writeBuffer(buffer, 0, bytes);
+    return buffer;
   }
 
   #step(
@@ -89,7 +99,7 @@ export class GpuPlan {
     if (dispatch.params.length > MAX_DISPATCH_PARAMS) {
       throw new DeviceError("unsupported", `webgpu: ${dispatch.label}: ${dispatch.params.length} parameters`);
     }
-    const places = dispatch.bind.map((b) => this.#place(b, node));
+    const places = dispatch.bind.map((b) => this.#place(b, node, index));
     const { pattern, windows, starts } = bindOperands(dispatch, places, this.#gpu.caps.maxBinding);
     const slot = new Uint8Array(SLOT_BYTES);
     packSlot(dispatch, starts, new DataView(slot.buffer));
@@ -100,10 +110,10 @@ export class GpuPlan {
     return { node: index, dispatch, pattern, group, slot: offset, x, y, pipeline: undefined };
   }
 
-  #place({ of, offset = 0, bytes }: Bind, { tensor, src }: ProgramNode): Place {
+  #place({ of, offset = 0, bytes }: Bind, { tensor, src }: ProgramNode, index: number): Place {
     if (of === "scratch") {
-      const memory = this.#scratch!;
-      return { memory, start: offset, bytes: bytes ?? memory.size - offset };
+      const start = this.#planned.scratchOffset(index) + offset;
+      return { memory: this.#compute, start, bytes: bytes ?? this.#compute.size - start };
     }
     const t = of === "dst" ? tensor : src[of]!;
     const at = t.placement;
@@ -125,6 +135,11 @@ export class GpuPlan {
     if (missing.length === 0) return;
     const made = await Promise.all(missing.map((s) => this.#pipelines.get(s.dispatch, s.pattern)));
     missing.forEach((s, i) => (s.pipeline = made[i]!));
+  }
+
+  /** Steps of nodes [first, last). */
+  range(first: number, last: number): readonly [first: number, last: number] {
+    return [this.#first[first]!, this.#first[last]!];
   }
 
   /** Encodes and submits steps [first, last); all must be prepared. */
@@ -152,7 +167,6 @@ export class GpuPlan {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#gpu.destroyBuffer(this.#params);
-    if (this.#scratch !== undefined) this.#gpu.destroyBuffer(this.#scratch);
   }
 }
 

@@ -62,7 +62,7 @@ export class ReadbackRing {
     const size = Math.max(4096, 2 ** Math.ceil(Math.log2(nBytes)));
     const found = this.#idle.findIndex((b) => b.size === size);
     if (found >= 0) return this.#idle.splice(found, 1)[0]!;
-    return this.#gpu.createBuffer(size, MAP_READ + COPY_DST, "readback");
+    return this.#gpu.createBuffer(size, MAP_READ + COPY_DST, "readback").buffer;
   }
 
   #give(staging: GPUBuffer): void {
