@@ -144,7 +144,7 @@ export class HostTask {
   }
 }
 
-async function embed({ name, texts, options }: EmbeddingTask, file: string): Promise<number[][]> {
+async function embed({ texts, options }: EmbeddingTask, file: string): Promise<number[][]> {
   await using model = await loadModel(file, { nThreads: 1 });
   const all = await model.embed(texts, options);
   return all.map(({ embedding: v }) => [...new Uint32Array(v.buffer, v.byteOffset, v.length)]);
