@@ -11,6 +11,8 @@ export interface GpuOptions {
   readonly device?: GPUDevice | undefined;
   /** leaves WGSL extensions unused even where the adapter has them */
   readonly without?: readonly ("f16" | "subgroups")[] | undefined;
+  /** largest binding, bytes; for tests of what lies in windows */
+  readonly maxBinding?: number | undefined;
   /** "default": the limits that every WebGPU device has; the adapter's when absent */
   readonly limits?: "default" | undefined;
 }
@@ -119,7 +121,7 @@ function wanted(adapter: GPUAdapter, { limits, without = [] }: GpuOptions): GPUD
   return { requiredFeatures: features.filter((f) => !left.includes(f)), requiredLimits };
 }
 
-function capsOf(device: GPUDevice, gpu: GPU | undefined): Caps {
+function capsOf(device: GPUDevice, gpu: GPU | undefined, maxBinding: number = 2 ** 32 - ALIGN): Caps {
   const { limits, features } = device;
   const info = device.adapterInfo as
     { readonly subgroupMinSize?: number; readonly subgroupMaxSize?: number } | undefined;
@@ -131,7 +133,7 @@ function capsOf(device: GPUDevice, gpu: GPU | undefined): Caps {
     subgroupMin: subgroups ? (info?.subgroupMinSize ?? 4) : 1,
     subgroupMax: subgroups ? (info?.subgroupMaxSize ?? 128) : 1,
     dot4: language?.has("packed_4x8_integer_dot_product") === true,
-    maxBinding: Math.min(limits.maxStorageBufferBindingSize, 2 ** 32 - ALIGN) - 2 * ALIGN,
+    maxBinding: Math.min(limits.maxStorageBufferBindingSize, maxBinding) - 2 * ALIGN,
     maxInvocations: Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX),
     maxWorkgroupBytes: limits.maxComputeWorkgroupStorageSize,
   };
@@ -162,7 +164,7 @@ export class GpuDevice {
     this.#gpu = gpu;
     this.#owned = options.device === undefined;
     const { gpu: standard } = (globalThis as { readonly navigator?: { readonly gpu?: GPU } }).navigator ?? {};
-    this.caps = capsOf(device, gpu ?? standard);
+    this.caps = capsOf(device, gpu ?? standard, options.maxBinding);
     this.adapter = adapterName(device.adapterInfo);
     void device.lost.then(({ message }) => {
       if (!this.#disposed) this.#fail("device-lost", `webgpu: ${this.adapter.name} was lost: ${message}`);
