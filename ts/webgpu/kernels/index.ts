@@ -3,10 +3,14 @@
 import { Op } from "../../../assembly/abi.ts";
 import type { Kernels } from "../kernel.ts";
 import { binaryKernel } from "./binary.ts";
+import { copyKernel } from "./copy.ts";
+import { getRowsKernel } from "./get_rows.ts";
 import { gluKernel } from "./glu.ts";
 import { mulMatKernel } from "./mul_mat.ts";
 import { groupNormKernel, normKernel } from "./norm.ts";
 import { cumsumKernel, sumKernel, sumRowsKernel } from "./reduce.ts";
+import { ropeKernel } from "./rope.ts";
+import { setRowsKernel } from "./set_rows.ts";
 import { softMaxKernel } from "./soft_max.ts";
 import { unaryKernel } from "./unary.ts";
 
@@ -37,4 +41,10 @@ export const KERNELS: Kernels = {
   [Op.GROUP_NORM]: groupNormKernel,
   [Op.SOFT_MAX]: softMaxKernel,
   [Op.MUL_MAT]: mulMatKernel,
+  [Op.ROPE]: ropeKernel,
+  [Op.DUP]: copyKernel,
+  [Op.CONT]: copyKernel,
+  [Op.CPY]: copyKernel,
+  [Op.GET_ROWS]: getRowsKernel,
+  [Op.SET_ROWS]: setRowsKernel,
 };

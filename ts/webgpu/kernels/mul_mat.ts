@@ -8,7 +8,7 @@ import { SRC_LIVE } from "../../../assembly/abi.ts";
 import type { ProgramNode } from "../../graph/program.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import { rowBytes } from "../../shape.ts";
-import { Type, typeInfo, typeName } from "../../types.ts";
+import { typeInfo, typeName } from "../../types.ts";
 import {
   type Bind,
   type Caps,

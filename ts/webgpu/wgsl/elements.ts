@@ -22,6 +22,13 @@ export function repeated(a: string): string {
   );
 }
 
+/** Statements: the indices x0 .. x3 of element `index` of a shape P.a_ne0 .. 3, counted without gaps. */
+export function unravel(x: string, index: string, a: string): string {
+  return `let ${x}0 = ${index} % P.${a}_ne0; let ${x}_row = ${index} / P.${a}_ne0;
+  let ${x}1 = ${x}_row % P.${a}_ne1; let ${x}_plane = ${x}_row / P.${a}_ne1;
+  let ${x}2 = ${x}_plane % P.${a}_ne2; let ${x}3 = ${x}_plane / P.${a}_ne2;`;
+}
+
 /** What is done for each element of a shape, the result's when `ne` is absent. */
 export interface EachElement {
   readonly label: string;
