@@ -11,7 +11,7 @@ import { address, eachElement } from "../wgsl/elements.ts";
 import { FLOAT_TYPES, loadFloat } from "../wgsl/float.ts";
 import { isReadable, QUAD_LIB, QUAD_TYPES, quadSource } from "../wgsl/quants.ts";
 import { storeFour } from "./copy.ts";
-import { type Part, windowed } from "./mul_mat.ts";
+import { type Part, windowed } from "./product.ts";
 
 export const getRowsKernel: GpuKernel = {
   supports({ tensor, src }, caps): boolean {

@@ -7,6 +7,7 @@ import { copyKernel } from "./copy.ts";
 import { getRowsKernel } from "./get_rows.ts";
 import { gluKernel } from "./glu.ts";
 import { mulMatKernel } from "./mul_mat.ts";
+import { addIdKernel, mulMatIdKernel } from "./mul_mat_id.ts";
 import { groupNormKernel, normKernel } from "./norm.ts";
 import { cumsumKernel, sumKernel, sumRowsKernel } from "./reduce.ts";
 import { ropeKernel } from "./rope.ts";
@@ -42,6 +43,8 @@ export const KERNELS: Kernels = {
   [Op.SOFT_MAX]: softMaxKernel,
   [Op.MUL_MAT]: mulMatKernel,
   [Op.ROPE]: ropeKernel,
+  [Op.MUL_MAT_ID]: mulMatIdKernel,
+  [Op.ADD_ID]: addIdKernel,
   [Op.DUP]: copyKernel,
   [Op.CONT]: copyKernel,
   [Op.CPY]: copyKernel,

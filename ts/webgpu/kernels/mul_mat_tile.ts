@@ -16,7 +16,7 @@ import {
   type Part,
   productBinds,
   productParams,
-} from "./mul_mat.ts";
+} from "./product.ts";
 
 const TILE = 32;
 const LANES = 64;

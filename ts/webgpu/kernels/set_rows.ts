@@ -68,7 +68,9 @@ ${isQuantized(dst.type) ? blockSource("dst", dst.type) : roundSource(dst.type)}`
 function ownsWords(dst: Tensor): boolean {
   const { blockSize, typeSize } = typeInfo(dst.type)!;
   if (typeSize % 4 === 0) return true;
-  return typeSize % 2 === 0 && (dst.ne[0] / blockSize) % 2 === 0 && isAligned({ ...dst, nb: [4, ...rest(dst)] }, 4);
+  return (
+    typeSize % 2 === 0 && (dst.ne[0] / blockSize) % 2 === 0 && isAligned({ ...dst, nb: [4, ...rest(dst)] }, 4)
+  );
 }
 
 function rest({ nb }: Tensor): [number, number, number] {

@@ -81,9 +81,9 @@ fn live_rows() -> u32 {
 function source({ functions = "", body, flat = false }: EachElement, live: boolean): string {
   const indices = flat
     ? "let i0 = i; let i1 = 0u; let i2 = 0u; let i3 = 0u;"
-    : `let i0 = i % P.n0; let row = i / P.n0;
-  let i1 = row % P.n1; let plane = row / P.n1;
-  let i2 = plane % P.n2; let i3 = plane / P.n2;`;
+    : `let i0 = i % P.n0; let i_row = i / P.n0;
+  let i1 = i_row % P.n1; let i_plane = i_row / P.n1;
+  let i2 = i_plane % P.n2; let i3 = i_plane / P.n2;`;
   return `${live ? LIVE_ROWS : ""}${functions}
 fn main(group: u32, local: u32) {
   let i = group * ${LANES}u + local;

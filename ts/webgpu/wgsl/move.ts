@@ -34,7 +34,8 @@ export function unitParams(a: string, { ne, nb }: Units): Param[] {
 
 /** Statement: a unit of `size` bytes from byte `at` of `a` to byte `to` of dst. */
 export function moveUnit(size: number, to: string, a: string, at: string): string {
-  if (size === 8) return `dst_set_u32(${to}, ${a}_u32(${at})); dst_set_u32(${to} + 4u, ${a}_u32(${at} + 4u));`;
+  if (size === 8)
+    return `dst_set_u32(${to}, ${a}_u32(${at})); dst_set_u32(${to} + 4u, ${a}_u32(${at} + 4u));`;
   const fn = size === 4 ? "u32" : size === 2 ? "u16" : "u8";
   return `dst_set_${fn}(${to}, ${a}_${fn}(${at}));`;
 }
