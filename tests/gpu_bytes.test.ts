@@ -1,6 +1,6 @@
 // Memory of a GPU: writes, readings and uploads of any size at any place.
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { DeviceError } from "../ts/errors.ts";
+import type { DeviceError } from "../ts/errors.ts";
 import { GpuBufferType } from "../ts/webgpu/buffer.ts";
 import { type GpuDevice, openDevice } from "../ts/webgpu/device.ts";
 import { describeGpu } from "./gpu_describe.ts";

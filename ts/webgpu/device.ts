@@ -32,6 +32,9 @@ const FEATURES = { f16: "shader-f16", subgroups: "subgroups" } as const;
 /** Drivers that compute on the CPU, as adapters call them. */
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|microsoft basic render|\bwarp\b/i;
 
+/** Longest wait for news of a loss, ms. */
+const LOSS_MS = 100;
+
 /** Counters, for reports and tests: what was made so far and what is alive. */
 export interface GpuCounts {
   buffers: number;
@@ -194,6 +197,17 @@ export class GpuDevice {
   check(): void {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#disposed) throw new DeviceError("disposed", "webgpu: the device was given back");
+  }
+
+  /**
+   * To be asked when something failed for no known reason: a loss may be heard of a little later.
+   *
+   * @throws {DeviceError} as {@link check}
+   */
+  async newsOfLoss(): Promise<void> {
+    const later = new Promise<void>((resolve) => void setTimeout(resolve, LOSS_MS));
+    await Promise.race([this.device.lost, later]);
+    this.check();
   }
 
   /** Runs `f` when the device is lost or destroyed. */
