@@ -21,7 +21,7 @@
 //   a_set_u16(b, v) a_set_u8(b, v)   part of a word, the rest is kept. With `atomic` other invocations may write the
 //                                rest at the same time; without, one invocation must own the word
 //
-// The words that an accessor touches beyond the tensor (a_word at its end) exist, with any content.
+// Reading beyond the operand gives any value and does no harm; writing beyond it may hit a neighbour.
 
 import type { Op } from "../../assembly/abi.ts";
 import type { ProgramNode } from "../graph/program.ts";
@@ -107,6 +107,8 @@ export interface GpuKernel {
    * node unsupported: cut them into windows (see {@link rowWindows}). Not asked for results without elements.
    */
   dispatches(node: ProgramNode, caps: Caps): readonly Dispatch[];
+  /** false: a fresh result only, although the operator is `inplace` */
+  readonly inPlace?: boolean;
   /** bytes of scratch, shared by the dispatches of the node and with any content at first; none when absent */
   scratch?(node: ProgramNode, caps: Caps): number;
 }
