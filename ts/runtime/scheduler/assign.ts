@@ -5,6 +5,8 @@
 //   cheapest   shortest path over (node, backend): time of the node there, and a wait whenever the host needs what a
 //              device computed. The first wait is free: whoever uses a device waits for its result once anyhow.
 //
+// A backend of higher preference counts as at least as fast as the CPU: somebody asked for it.
+//
 // So a graph that one device can run as a whole runs there; an operator unknown to the device in the middle of each layer
 // costs one wait a layer, and layers that gain less than that move to the CPU as a whole.
 
@@ -48,7 +50,7 @@ function cheapestPath(nodes: readonly ProgramNode[], backends: readonly Backend[
     const came = new Int32Array(2 * nB);
     for (let b = 0; b < nB; b++) {
       if (!things.allows(group, b)) continue;
-      const here = ms / backends[b]!.costs.speed;
+      const here = ms / Math.max(1, backends[b]!.costs.speed);
       for (let s = 0; s < 2 * nB; s++) {
         const a = s >> 1;
         const waits = i > 0 && a !== b && backends[a]!.costs.roundTripMs > 0;
