@@ -16,5 +16,5 @@ export async function engineOver(backend: GpuBackend): Promise<Engine> {
   const core = await compileCore(undefined, false);
   const { memory, maxPages } = createMemory(32, false, 65536);
   const exports = instantiate(core.module, memory);
-  return new Engine(core, exports, new Arena(memory, maxPages * 65536, exports), backend);
+  return new Engine(core, exports, new Arena(memory, maxPages * 65536, exports), [backend]);
 }
