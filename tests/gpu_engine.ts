@@ -10,9 +10,13 @@ import { testGpu } from "./gpu_host.ts";
 export async function gpuEngine(options: GpuOptions = {}): Promise<{ engine: Engine; backend: GpuBackend }> {
   const gpu = await testGpu();
   const backend = new GpuBackend(await openDevice({ gpu, ...options }));
+  return { engine: await engineOver(backend), backend };
+}
+
+/** An engine whose graphs all run on a backend. */
+export async function engineOver(backend: GpuBackend): Promise<Engine> {
   const core = await compileCore(undefined, false);
   const { memory, maxPages } = createMemory(32, false, 65536);
   const exports = instantiate(core.module, memory);
-  const arena = new Arena(memory, maxPages * 65536, exports);
-  return { engine: new Engine(core, exports, arena, backend), backend };
+  return new Engine(core, exports, new Arena(memory, maxPages * 65536, exports), [backend]);
 }
