@@ -11,7 +11,7 @@ import type { Engine } from "../../ts/runtime/engine.ts";
 import { rowBytes, type Strides } from "../../ts/shape.ts";
 import { isQuantized, Type, typeOf } from "../../ts/types.ts";
 import { limitOf, mismatch, nmse, type Values } from "./compare.ts";
-import type { Case, GraphSpec, GraphTensor, OperandSpec, OpSpec, QuantSpec } from "./file.ts";
+import type { Case, GraphSpec, GraphTensor, OperandSpec, OpSpec, QuantSpec } from "./cases.ts";
 import { comparableSlots, decodeParams } from "./params.ts";
 
 /** What became of a case; `reason` of a failure, `notBuilt` when the engine says that it lacks something. */
