@@ -5,6 +5,7 @@ import type { Kernels } from "../kernel.ts";
 import { binaryKernel } from "./binary.ts";
 import { copyKernel } from "./copy.ts";
 import { getRowsKernel } from "./get_rows.ts";
+import { flashAttnExtKernel } from "./flash_attn_ext.ts";
 import { gluKernel } from "./glu.ts";
 import { mulMatKernel } from "./mul_mat.ts";
 import { addIdKernel, mulMatIdKernel } from "./mul_mat_id.ts";
@@ -43,6 +44,7 @@ export const KERNELS: Kernels = {
   [Op.SOFT_MAX]: softMaxKernel,
   [Op.MUL_MAT]: mulMatKernel,
   [Op.ROPE]: ropeKernel,
+  [Op.FLASH_ATTN_EXT]: flashAttnExtKernel,
   [Op.MUL_MAT_ID]: mulMatIdKernel,
   [Op.ADD_ID]: addIdKernel,
   [Op.DUP]: copyKernel,
