@@ -1,8 +1,10 @@
-// npm run conformance -- [--json] [--threads N] [--only PREFIX]: the golden vectors in GOLDEN_DIR against the engine.
+// npm run conformance -- [--json] [--backend cpu|webgpu] [--threads N] [--only PREFIX]: the golden vectors in GOLDEN_DIR
+// against the engine.
 //
 // The last line is one JSON object { passed, failed, notBuilt, failures: [{ name, reason }] }; without --json a line
 // for each failure and each kind of missing thing comes first. Exits 1 when a case failed.
-import { createEngine } from "../ts/runtime/engine.ts";
+import { createEngine, type Engine } from "../ts/runtime/engine.ts";
+import { gpuEngine } from "./gpu_engine.ts";
 import { goldenCases } from "./golden/file.ts";
 import { runCase } from "./golden/run.ts";
 
@@ -15,7 +17,15 @@ const json = process.argv.includes("--json");
 const only = option("--only", "");
 const report = { passed: 0, failed: 0, notBuilt: 0, failures: [] as { name: string; reason: string }[] };
 const missing = new Map<string, number>();
-const engine = await createEngine({ nThreads: Number(option("--threads", "1")) });
+const backend = option("--backend", "cpu");
+
+async function openEngine(): Promise<Engine> {
+  if (backend === "cpu") return createEngine({ nThreads: Number(option("--threads", "1")) });
+  if (backend === "webgpu") return (await gpuEngine()).engine;
+  throw new TypeError(`--backend ${backend}: expected cpu or webgpu`);
+}
+
+const engine = await openEngine();
 
 for (const c of goldenCases()) {
   if (!c.name.startsWith(only)) continue;

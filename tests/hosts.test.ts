@@ -1,4 +1,4 @@
-// The same generation on every runtime and in headless Chromium, from the built package.
+// The same generation, embeddings and chat on every runtime and in two headless browsers, from the built package.
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,98 +7,52 @@ import { pathToFileURL } from "node:url";
 import { build as esbuild, type BuildOptions } from "esbuild";
 import { build as vite } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { dataDir, describeWith, readJson } from "./data.ts";
-import { type Browser, startChromium } from "./hosts/chromium.ts";
-import { CHROMIUM, itNeeds, PLAYWRIGHT, type Runtime, RUNTIMES } from "./hosts/host.ts";
+import { describeWith } from "./data.ts";
+import type { Browser } from "./hosts/browser.ts";
+import { startChromium } from "./hosts/chromium.ts";
+import { startFirefox } from "./hosts/firefox.ts";
+import { CHROMIUM, FIREFOX, itNeeds, PLAYWRIGHT, PUPPETEER, type Runtime, RUNTIMES } from "./hosts/host.ts";
 import { type Ended, runCommand } from "./hosts/process.ts";
 import { type Server, startServer } from "./hosts/server.ts";
+import { HostTask, type Result, type Row } from "./hosts/task.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const HOSTS = join(ROOT, "tests/hosts");
 const LIMIT_MS = 60_000;
 const TEST_MS = 2 * LIMIT_MS;
-const MODELS = ["f32", "f16"] as const;
 
-/** What reference.json holds of a generation. */
-interface Reference {
-  readonly gen: readonly {
-    readonly model: string;
-    readonly prompt: string;
-    readonly tokens: readonly number[];
-    readonly steps: readonly { readonly id: number }[];
-  }[];
-}
+const BROWSERS = [
+  { name: "Chromium", needs: [CHROMIUM, PLAYWRIGHT], start: startChromium },
+  { name: "Firefox", needs: [FIREFOX, PUPPETEER], start: startFirefox },
+];
 
-/** A row that tests/hosts/program.mjs returns. */
-interface Row {
-  readonly name: string;
-  readonly source: string;
-  readonly build: string;
-  readonly nThreads: number;
-  readonly notices: readonly string[];
-  readonly generations: readonly {
-    readonly prompt: string;
-    readonly tokens: readonly number[];
-    readonly promptTokens: readonly number[];
-    readonly text: string;
-    readonly stopReason: string;
-  }[];
-}
-
-/** Names of a model and of the way its bytes come. */
-interface Source {
-  readonly name: string;
-  readonly source: string;
-}
-
-describeWith("models", "generation of stories260K", () => {
-  const folder = join(dataDir("models"), "stories260K");
-  const file = (name: string): string => join(folder, `stories260K-${name}.gguf`);
-  let reference: Reference["gen"] = [];
-
-  beforeAll(() => {
-    reference = readJson<Reference>("models", "stories260K/reference.json").gen;
+describeWith("models", "generation, embeddings and chat", () => {
+  let host: HostTask;
+  beforeAll(async () => {
+    host = await HostTask.make();
+    return () => host.close();
   });
 
-  const prompts = (): string[] => [...new Set(reference.map((g) => g.prompt))];
-
-  /** What a host must return for a model, from the reference. */
-  function wanted(name: string): unknown[] {
-    const of = reference.filter((g) => g.model === name);
-    expect(of.length).toBeGreaterThan(0);
-    return of.map(({ prompt, tokens, steps }) => ({
-      prompt,
-      tokens: steps.map((s) => s.id),
-      promptTokens: tokens,
-      stopReason: "limit",
-    }));
-  }
-
-  function expectRows(rows: readonly Row[], sources: readonly Source[]): void {
-    expect(rows.map(({ name, source }) => ({ name, source }))).toEqual(sources);
-    for (const { name, source, generations } of rows) {
-      expect(generations, `${name} from ${source}`).toMatchObject(wanted(name));
-      for (const { text } of generations) expect(text).toMatch(/^[\x20-\x7e\n]{40,}$/);
-    }
-  }
-
   describe("runtimes", () => {
-    const sources = [...MODELS.map((name) => ({ name, source: "path" })), { name: "f32", source: "buffer" }];
+    const sources = [
+      { name: "f32", source: "path" },
+      { name: "f16", source: "path" },
+      { name: "f32", source: "buffer" },
+    ];
 
     async function run(runtime: Runtime, script: string, change: object = {}): Promise<Ended> {
-      const models = sources.map((s) => ({ ...s, path: file(s.name) }));
-      const task = { models, prompts: prompts(), maxTokens: 40, nThreads: 2, ...change };
+      const task = { ...host.task(sources), files: host.files, nThreads: 2, ...change };
       const env = { NODE_OPTIONS: "", NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", DO_NOT_TRACK: "1" };
       const options = { limitMs: LIMIT_MS, cwd: ROOT, env };
       return runCommand(runtime.command, [...runtime.args, script, JSON.stringify(task)], options);
     }
 
-    /** The rows of a process that ended well by itself and said nothing else. */
-    function rowsOf(ended: Ended): Row[] {
+    /** The result of a process that ended well by itself and said nothing else. */
+    function resultOf(ended: Ended): Result {
       expect(ended).toMatchObject({ code: 0, timedOut: false, stderr: "" });
       const lines = ended.stdout.trimEnd().split("\n");
       expect(lines).toHaveLength(1);
-      return JSON.parse(lines[0]!) as Row[];
+      return JSON.parse(lines[0]!) as Result;
     }
 
     const newest = RUNTIMES.find((r) => r.name === "Node 26")!;
@@ -124,11 +78,11 @@ describeWith("models", "generation of stories260K", () => {
 
       itNeeds(
         needs,
-        `${runtime.name} tells the reference's stories with two threads, quietly, and ends`,
+        `${runtime.name} tells the reference's stories, embeds and chats with two threads, quietly, and ends`,
         async () => {
-          const rows = rowsOf(await run(runtime, program));
-          expectRows(rows, sources);
-          for (const row of rows)
+          const result = resultOf(await run(runtime, program));
+          host.expectResult(result, sources);
+          for (const row of result.generations)
             expect(row).toMatchObject({ nThreads: 2, notices: [], build: runtime.build });
         },
         TEST_MS,
@@ -138,8 +92,9 @@ describeWith("models", "generation of stories260K", () => {
         needs,
         `${runtime.name} ends by itself although nothing was disposed`,
         async () => {
-          const rows = rowsOf(await run(runtime, program, { keep: true, prompts: prompts().slice(0, 1) }));
-          expect(rows).toHaveLength(sources.length);
+          const change = { keep: true, prompts: host.task(sources).prompts.slice(0, 1) };
+          const { generations } = resultOf(await run(runtime, program, change));
+          expect(generations).toHaveLength(sources.length);
         },
         TEST_MS,
       );
@@ -157,7 +112,7 @@ describeWith("models", "generation of stories260K", () => {
             platform: "node",
             outfile: script,
           });
-          expectRows(rowsOf(await run(RUNTIMES[0]!, script)), sources);
+          host.expectResult(resultOf(await run(RUNTIMES[0]!, script)), sources);
         } finally {
           await rm(out, { recursive: true, force: true });
         }
@@ -166,19 +121,17 @@ describeWith("models", "generation of stories260K", () => {
     );
   });
 
-  describe("Chromium", () => {
+  describe.each(BROWSERS)("$name", ({ needs, start }) => {
     const sources = [
       { name: "f32", source: "url" },
       { name: "f16", source: "blob" },
       { name: "f32", source: "buffer" },
     ];
-    const needs = [CHROMIUM, PLAYWRIGHT];
     let server: Server | undefined;
     let browser: Browser | undefined;
 
     beforeAll(async () => {
       if (!needs.every((p) => existsSync(p)) && process.env["CI"] !== "true") return;
-      const task = { models: sources, prompts: prompts(), maxTokens: 40 };
       const script = await pageScript();
       const files: [string, string | URL][] = [
         ["page.html", '<!doctype html><script type="module" src="page.js"></script>'],
@@ -186,11 +139,14 @@ describeWith("models", "generation of stories260K", () => {
         ["vite.html", '<!doctype html><script type="module" src="vite.js"></script>'],
         ...(await viteScripts()),
         ["worker.js", pathToFileURL(join(ROOT, "dist/worker.js"))],
-        ["task.json", JSON.stringify(task)],
-        ...MODELS.map((name): [string, URL] => [`models/${name}.gguf`, pathToFileURL(file(name))]),
+        ["task.json", JSON.stringify(host.task(sources))],
+        ...Object.entries(host.files).map(([name, path]): [string, URL] => [
+          `models/${name}.gguf`,
+          pathToFileURL(path),
+        ]),
       ];
       server = await startServer(new Map(files));
-      browser = await startChromium();
+      browser = await start();
     }, LIMIT_MS);
 
     afterAll(async () => {
@@ -198,12 +154,12 @@ describeWith("models", "generation of stories260K", () => {
       await server?.close();
     });
 
-    async function rowsOf(address: string): Promise<{ rows: Row[]; others: readonly string[] }> {
-      const { line, others } = await browser!.logged(`${server!.origin}/${address}`, "rows ", LIMIT_MS);
-      const rows = JSON.parse(line) as Row[] | { error: string };
-      if (!Array.isArray(rows)) throw new Error(`${address}: ${rows.error}`);
-      expectRows(rows, sources);
-      return { rows, others };
+    async function rowsOf(address: string): Promise<{ rows: readonly Row[]; others: readonly string[] }> {
+      const { line, others } = await browser!.logged(`${server!.origin}/${address}`, "result ", LIMIT_MS);
+      const result = JSON.parse(line) as Result | { error: string };
+      if ("error" in result) throw new Error(`${address}: ${result.error}`);
+      host.expectResult(result, sources);
+      return { rows: result.generations, others };
     }
 
     itNeeds(

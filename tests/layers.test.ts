@@ -16,7 +16,7 @@ const TS_TIERS = [
   ["runtime"],
   ["webgpu"],
   ["index", "llm", "plan"],
-  ["cli"],
+  ["cli", "global"],
 ];
 const ASSEMBLY_TIERS = [
   ["abi"],

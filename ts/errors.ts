@@ -62,6 +62,9 @@ export type DeviceCode =
   | "no-source"
   | "io"
   | "unsupported"
+  | "device-lost"
+  | "gpu-error"
+  | "bad-shader"
   | "disposed";
 
 /** Where and what, as far as known. All fields are plain data, so an error can be posted to another thread. */

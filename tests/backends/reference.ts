@@ -4,7 +4,15 @@ import { Op, Unary } from "../../assembly/abi.ts";
 import { DeviceError } from "../../ts/errors.ts";
 import type { Program, ProgramNode } from "../../ts/graph/program.ts";
 import type { Tensor } from "../../ts/graph/tensor.ts";
-import type { Backend, Buffer, BufferType, Executable, Planned } from "../../ts/runtime/backend.ts";
+import type {
+  Backend,
+  Buffer,
+  BufferType,
+  Costs,
+  Executable,
+  Planned,
+  Staging,
+} from "../../ts/runtime/backend.ts";
 import { Type } from "../../ts/types.ts";
 
 /** What the backend shall be bad at. */
@@ -20,6 +28,7 @@ class JsBuffer implements Buffer {
   readonly type: BufferType;
   readonly size: number;
   readonly bytes: Uint8Array;
+  readonly ready: Promise<void> = Promise.resolve();
   disposed = false;
 
   constructor(type: BufferType, size: number) {
@@ -40,6 +49,11 @@ class JsBuffer implements Buffer {
 
   async readInto(offset: number, target: Uint8Array): Promise<void> {
     target.set(await this.read(offset, target.length));
+  }
+
+  stage(offset: number, nBytes: number): Staging {
+    const bytes = new Uint8Array(nBytes);
+    return { bytes, commit: () => this.write(offset, bytes) };
   }
 
   clear(): void {
@@ -129,6 +143,8 @@ const KERNELS: ReadonlyMap<Op, Kernel> = new Map([
 export class ReferenceBackend implements Backend {
   readonly name = "reference";
   readonly bufferType: BufferType;
+  readonly costs: Costs = { speed: 1, roundTripMs: 0 };
+  readonly lost = undefined;
   /** every buffer ever made */
   readonly buffers: JsBuffer[] = [];
   readonly #options: ReferenceOptions;
@@ -157,6 +173,14 @@ export class ReferenceBackend implements Backend {
 
   lower(program: Program): Program {
     return program;
+  }
+
+  inPlace(): boolean {
+    return true;
+  }
+
+  scratch(): number {
+    return 0;
   }
 
   compile(planned: Planned): Executable {

@@ -56,6 +56,12 @@ export const CHROMIUM: string = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 /** Module that drives it. */
 export const PLAYWRIGHT: string = join(MODULES, "playwright-core/index.mjs");
 
+/** Debian's Firefox ESR, or the one that FIREFOX names. */
+export const FIREFOX: string = process.env["FIREFOX"] ?? "/usr/bin/firefox-esr";
+
+/** Module that drives it. */
+export const PUPPETEER: string = join(MODULES, "puppeteer-core/lib/esm/puppeteer/puppeteer-core.js");
+
 /** `it` for a test that needs files. Without them: skipped with the reason, or run (and failed) when CI=true. */
 export function itNeeds(
   paths: readonly string[],

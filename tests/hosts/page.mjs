@@ -1,15 +1,14 @@
-// Entry in a page and in a dedicated worker: runs the task of the page's address, logs the rows as one line.
-import { generateAll } from "./program.mjs";
+// Entry in a page and in a dedicated worker: runs the task of the page's address, logs the result as one line.
+import { runTask } from "./program.mjs";
 
-const PREFIX = "rows ";
+const PREFIX = "result ";
 
 /** What the address asks for; the rest of the task comes from the server. */
 async function run() {
   const query = new URLSearchParams(location.search);
   const task = await (await fetch("task.json")).json();
   const workerUrl = query.has("workerUrl") ? new URL(query.get("workerUrl"), location.href) : undefined;
-  const models = task.models.map(({ name, source }) => ({ name, source, open: () => open(name, source) }));
-  return generateAll(models, { ...task, nThreads: Number(query.get("nThreads")), workerUrl });
+  return runTask({ ...task, nThreads: Number(query.get("nThreads")), workerUrl }, open);
 }
 
 async function open(name, source) {
@@ -34,4 +33,4 @@ const result = (inWorker || !location.search.includes("in=worker") ? run() : run
     error: `${error.name} ${error.code}: ${error.message}\n${error.stack}`,
   }),
 );
-void result.then((rows) => (inWorker ? postMessage(rows) : console.log(PREFIX + JSON.stringify(rows))));
+void result.then((all) => (inWorker ? postMessage(all) : console.log(PREFIX + JSON.stringify(all))));

@@ -64,7 +64,8 @@ async function textOf(stream: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(parts).toString("utf8");
 }
 
-function killGroup(child: ChildProcess): void {
+/** Kills all processes of a group that a child leads. */
+export function killGroup(child: ChildProcess): void {
   if (child.pid === undefined) return;
   try {
     process.kill(-child.pid, "SIGKILL");

@@ -8,6 +8,11 @@ import type { Tensor } from "./tensor.ts";
 export interface ProgramNode {
   readonly tensor: Tensor;
   readonly src: readonly (Tensor | undefined)[];
+  /**
+   * Earlier nodes that this one computes on the way: fused by a backend's rewrite. Their results get no memory, and what
+   * they read is among `src`.
+   */
+  readonly fused?: readonly ProgramNode[];
 }
 
 /** What a backend plans and runs: every source of a node is a leaf or an earlier node (or the node itself: a cast). */

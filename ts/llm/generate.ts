@@ -33,7 +33,7 @@ export interface GenerateOptions extends SamplingOptions {
   readonly signal?: AbortSignal | undefined;
   /** hears of the prompt's progress, in tokens */
   readonly onProgress?: ProgressListener | undefined;
-  /** sees the logits, F32 [nVocab], before each choice, and may change them in place; the array is used again */
+  /** sees the logits, F32 [nVocab], before each choice, and may change them in place to finite ones; the array is used again */
   readonly onLogits?: ((logits: Float32Array) => void) | undefined;
   /** hears of each token as it is chosen, with its log-probabilities when these are asked for */
   readonly onToken?: ((id: number, logprobs?: TokenLogprobs) => void) | undefined;

@@ -7,7 +7,16 @@ import type { Tensor } from "../graph/tensor.ts";
 import { opDef } from "../ops/index.ts";
 import { nelements } from "../shape.ts";
 import type { Arena } from "./arena.ts";
-import type { Backend, Buffer, BufferType, BufferUse, Executable, Planned } from "./backend.ts";
+import type {
+  Backend,
+  Buffer,
+  BufferType,
+  BufferUse,
+  Costs,
+  Executable,
+  Planned,
+  Staging,
+} from "./backend.ts";
 import { lowerForCpu } from "./cpu_lower.ts";
 import { Stretch } from "./macrotask.ts";
 import { MAX_BYTES } from "./records.ts";
@@ -25,6 +34,7 @@ export class CpuBuffer implements Buffer {
   /** address in linear memory, bytes */
   readonly address: number;
   readonly size: number;
+  readonly ready: Promise<void> = Promise.resolve();
   readonly #arena: Arena;
   #disposed = false;
 
@@ -55,6 +65,10 @@ export class CpuBuffer implements Buffer {
     return this.#arena.u8.subarray(at, at + nBytes);
   }
 
+  stage(offset: number, nBytes: number): Staging {
+    return { bytes: this.view(offset, nBytes), commit: () => undefined };
+  }
+
   #at(offset: number): number {
     if (this.#disposed) throw new GraphError("disposed", "buffer: given back");
     return this.address + offset;
@@ -75,17 +89,16 @@ export class CpuBuffer implements Buffer {
 const SLICE_FLOPS = 50e6;
 
 /** Node ranges of about SLICE_FLOPS each, as record indices: [first, last) pairs. */
-export function slices(program: Program): number[] {
-  const first = program.leafs.length;
+export function slices(nodes: readonly ProgramNode[], first: number): number[] {
   const cuts = [first];
   let work = 0;
-  program.nodes.forEach((node, i) => {
+  nodes.forEach((node, i) => {
     work += flops(node);
     if (work < SLICE_FLOPS) return;
     cuts.push(first + i + 1);
     work = 0;
   });
-  const end = first + program.nodes.length;
+  const end = first + nodes.length;
   if (cuts[cuts.length - 1] !== end) cuts.push(end);
   return cuts;
 }
@@ -105,26 +118,33 @@ class CpuExecutable implements Executable {
   constructor(backend: CpuBackend, planned: Planned) {
     this.#backend = backend;
     this.#planned = planned;
-    this.#cuts = slices(planned.program);
+    this.#cuts = slices(planned.program.nodes, planned.firstRecord);
   }
 
-  run(signal?: AbortSignal): Promise<void> {
-    return this.#backend.exclusive(() => this.#run(signal));
+  run(signal?: AbortSignal, first?: number, last?: number): Promise<void> {
+    return this.#backend.exclusive(() => this.#run(this.#cutsOf(first, last), signal));
   }
 
-  async #run(signal?: AbortSignal): Promise<void> {
+  #cutsOf(first = 0, last: number = this.#planned.program.nodes.length): readonly number[] {
+    if (first === 0 && last === this.#planned.program.nodes.length) return this.#cuts;
+    const { firstRecord } = this.#planned;
+    const inside = this.#cuts.filter((cut) => cut > firstRecord + first && cut < firstRecord + last);
+    return [firstRecord + first, ...inside, firstRecord + last];
+  }
+
+  async #run(cuts: readonly number[], signal?: AbortSignal): Promise<void> {
     const { pool } = this.#backend;
     const onAbort = (): void => pool.abort();
     signal?.throwIfAborted();
     signal?.addEventListener("abort", onAbort);
     try {
-      for (let i = 0; i + 1 < this.#cuts.length; i++) {
+      for (let i = 0; i + 1 < cuts.length; i++) {
         if (this.#stretch.due()) {
           await this.#stretch.turn();
           signal?.throwIfAborted();
         }
         if (this.#disposed) throw new GraphError("disposed", "graph: its plan was given back while it ran");
-        const ran = pool.run(this.#planned.records, this.#cuts[i]!, this.#cuts[i + 1]!);
+        const ran = pool.run(this.#planned.records, cuts[i]!, cuts[i + 1]!);
         const status = typeof ran === "number" ? ran : await ran;
         if (status !== Status.OK && !this.#disposed) this.#fail(status, pool.failedRecord, signal);
       }
@@ -138,7 +158,7 @@ class CpuExecutable implements Executable {
       signal?.throwIfAborted();
       throw new DeviceError("trap", "run aborted");
     }
-    const node = record - this.#planned.program.leafs.length;
+    const node = record - this.#planned.firstRecord;
     const tensor = this.#planned.program.nodes[node]?.tensor;
     const what = tensor === undefined ? "" : ` (${Op[tensor.op]!.toLowerCase()}, ${tensor.label()})`;
     if (status === Status.TIMEOUT) {
@@ -162,6 +182,8 @@ class CpuExecutable implements Executable {
 export class CpuBackend implements Backend {
   readonly name = "cpu";
   readonly bufferType: BufferType;
+  readonly costs: Costs = { speed: 1, roundTripMs: 0 };
+  readonly lost = undefined;
   readonly pool: ThreadPool;
   #tail: Promise<unknown> = Promise.resolve();
 
@@ -183,6 +205,14 @@ export class CpuBackend implements Backend {
 
   lower(program: Program): Program {
     return lowerForCpu(program);
+  }
+
+  inPlace(): boolean {
+    return true;
+  }
+
+  scratch({ tensor, src }: ProgramNode): number {
+    return opDef(tensor.op)?.scratch?.(tensor, src, this.pool.nThreads) ?? 0;
   }
 
   compile(planned: Planned): Executable {

@@ -379,8 +379,7 @@ export class Engine implements GraphHost {
 
   #settings(): PlanSettings {
     return {
-      type: this.backend.bufferType,
-      nThreads: this.nThreads,
+      backend: this.backend,
       addressOf,
       cache: this.#plans,
       made: (nTensors, { peak, ms }) => {
@@ -391,7 +390,7 @@ export class Engine implements GraphHost {
   }
 
   #lower(graph: Graph): Program {
-    const program = this.backend.lower(graph.program());
+    const program = this.backend.lower(graph.program(), new Set());
     checkProgram(program);
     checkQuads(program);
     for (const { tensor, src } of program.nodes) {

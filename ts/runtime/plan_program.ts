@@ -5,7 +5,7 @@ import type { Plan, PlanReport } from "../graph/plan.ts";
 import type { Program } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import type { Arena } from "./arena.ts";
-import type { Buffer, BufferType, Planned } from "./backend.ts";
+import type { Backend, Buffer, Planned } from "./backend.ts";
 import { planToSVG } from "./plan_svg.ts";
 import {
   holds,
@@ -23,8 +23,7 @@ import type { Exports } from "./wasm.ts";
 
 /** What a program is planned with. */
 export interface PlanSettings {
-  readonly type: BufferType;
-  readonly nThreads: number;
+  readonly backend: Backend;
   /** address in linear memory of a tensor that already has memory there */
   readonly addressOf: (t: Tensor) => number | undefined;
   /** most work, in buffers looked at */
@@ -60,11 +59,13 @@ export function planProgram(
 ): PlannedProgram {
   const records = arena.alloc(recordCount(program) * NODE_BYTES, Region.RECORDS);
   try {
-    writeRecords(arena, records, program, settings.nThreads, settings.addressOf);
+    writeRecords(arena, records, program, settings.backend, settings.addressOf);
     const stored = findOrPlan(arena, core, records, program, settings, reserved);
     return {
       program,
       records,
+      firstRecord: program.leafs.length,
+      scratchOffset: (i) => stored.scratchOffs[program.leafs.length + i]!,
       nBytes: stored.result.peak,
       stored,
       plan: new GraphPlanView(program, stored.result, stored.parents),
@@ -101,14 +102,14 @@ function planNow(
   core: Exports,
   records: number,
   program: Program,
-  { type, budget, seed }: PlanSettings,
+  { backend, budget, seed }: PlanSettings,
   key: PlanKey,
 ): StoredPlan {
   const range = {
     records,
     nLeafs: program.leafs.length,
     nNodes: program.nodes.length,
-    alignment: type.alignment,
+    alignment: backend.bufferType.alignment,
     budget,
     seed,
   };

@@ -21,11 +21,12 @@ import {
   type Op,
 } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";
-import type { Program } from "../graph/program.ts";
+import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { opDef } from "../ops/index.ts";
 import { nbytes } from "../shape.ts";
 import type { Arena } from "./arena.ts";
+import type { Backend } from "./backend.ts";
 
 /** Largest tensor whose every byte a 32-bit address reaches. */
 export const MAX_BYTES: number = 2 ** 32 - 65536;
@@ -45,24 +46,24 @@ export function writeRecords(
   arena: Arena,
   at: number,
   program: Program,
-  nThreads: number,
+  backend: Backend,
   addressOf: (t: Tensor) => number | undefined,
 ): void {
   const address = new Map<Tensor, number>();
-  const list = [...program.leafs.map((tensor) => ({ tensor, src: [] })), ...program.nodes];
+  const list: ProgramNode[] = [...program.leafs.map((tensor) => ({ tensor, src: [] })), ...program.nodes];
   list.forEach(({ tensor }, i) => address.set(tensor, at + i * NODE_BYTES));
   arena.u8.fill(0, at, at + list.length * NODE_BYTES);
-  for (const { tensor, src } of list) writeRecord(arena, address, tensor, src, nThreads, addressOf(tensor));
+  for (const node of list) writeRecord(arena, address, node, backend, addressOf(node.tensor));
 }
 
 function writeRecord(
   arena: Arena,
   address: ReadonlyMap<Tensor, number>,
-  t: Tensor,
-  src: readonly (Tensor | undefined)[],
-  nThreads: number,
+  node: ProgramNode,
+  backend: Backend,
   data: number | undefined,
 ): void {
+  const { tensor: t, src } = node;
   const { i32, u32, f64 } = arena;
   const base = address.get(t)!;
   const cell = (offset: number): number => (base + offset) / 4;
@@ -74,13 +75,13 @@ function writeRecord(
       actual: size,
     });
   }
-  const def = t.isLeaf ? undefined : opDef(t.op);
+  const mayBeInPlace = !t.isLeaf && opDef(t.op)?.inplace === true && backend.inPlace(node);
   i32[base / 4] = t.op satisfies Op;
   i32[cell(NODE_TYPE)] = t.type;
   i32[cell(NODE_FLAGS)] =
     (t.flags & (Flag.INPUT | Flag.OUTPUT | Flag.EXTERNAL)) |
     (t.root.flags & Flag.QUADS) |
-    (def?.inplace === true ? Flag.INPLACE : 0);
+    (mayBeInPlace ? Flag.INPLACE : 0);
   i32[cell(NODE_BUFFER)] = 0;
   t.ne.forEach((n, i) => (i32[cell(NODE_NE) + i] = n));
   t.nb.forEach((n, i) => (u32[cell(NODE_NB) + i] = n));
@@ -90,7 +91,7 @@ function writeRecord(
   f64[(base + NODE_VIEW_OFFS) / 8] = t.viewOffs;
   f64[(base + NODE_SIZE) / 8] = size;
   f64[(base + NODE_OFFS) / 8] = -1;
-  f64[(base + NODE_SCRATCH) / 8] = def?.scratch?.(t, src, nThreads) ?? 0;
+  f64[(base + NODE_SCRATCH) / 8] = t.isLeaf ? 0 : backend.scratch(node);
   f64[(base + NODE_SCRATCH_OFFS) / 8] = -1;
   i32[cell(NODE_PARENT)] = -1;
   t.params.forEach((p, i) => (i32[cell(NODE_PARAMS) + i] = p));

@@ -1,22 +1,21 @@
 // The wasm module: which build, from where, and whether its memory is shared.
 
 import { NODE_BYTES } from "../../assembly/abi.ts";
-import relaxedBytes from "../../build/relaxed.wasm";
 import type { __AdaptedExports } from "../../build/simd.d.ts";
-import simdBytes from "../../build/simd.wasm";
 import { DeviceError, GraphError } from "../errors.ts";
+import { type CoreBuild, coreBytes } from "./cores.ts";
 
 /** Exports of the core module, as the AssemblyScript compiler describes them. */
 export type Exports = Omit<typeof __AdaptedExports, "memory">;
 
 /** Where the core module comes from: a build by name, or the bytes of one given file. */
-export type WasmOption = "simd" | "relaxed" | URL | Response | BufferSource | WebAssembly.Module;
+export type WasmOption = CoreBuild | URL | Response | BufferSource | WebAssembly.Module;
 
 /** A compiled core module. */
 export interface Core {
   readonly module: WebAssembly.Module;
   /** which build was taken; "custom" when the user gave the file */
-  readonly build: "simd" | "relaxed" | "custom";
+  readonly build: CoreBuild | "custom";
 }
 
 /**
@@ -35,15 +34,16 @@ export async function compileCore(option: WasmOption | undefined, shared: boolea
         `wasm: "${String(option)}" is no build of the core, expected simd or relaxed`,
       );
     }
-    const build = option as "simd" | "relaxed"; // the DOM's Module type is empty, so narrowing loses the names
-    return { module: await compile(build === "simd" ? simdBytes : relaxedBytes, shared, build), build };
+    const build = option as CoreBuild; // the DOM's Module type is empty, so narrowing loses the names
+    return { module: await compile(await coreBytes(build), shared, build), build };
   }
   if (option !== undefined) return { module: await compileGiven(option, shared), build: "custom" };
-  if (WebAssembly.validate(withShared(relaxedBytes, shared))) {
-    const module = await compile(relaxedBytes, shared, "relaxed");
+  const relaxed = await coreBytes("relaxed");
+  if (WebAssembly.validate(withShared(relaxed, shared))) {
+    const module = await compile(relaxed, shared, "relaxed");
     if (knownAnswer(module, shared)) return { module, build: "relaxed" };
   }
-  return { module: await compile(simdBytes, shared, "simd"), build: "simd" };
+  return { module: await compile(await coreBytes("simd"), shared, "simd"), build: "simd" };
 }
 
 async function compileGiven(

@@ -40,12 +40,12 @@ export interface Jinja {
 /**
  * The library.
  *
- * @throws {DeviceError} unsupported when it is not there
+ * @throws {DeviceError} unsupported when its chunk cannot be loaded
  */
 export async function loadJinja(): Promise<Jinja> {
   try {
-    return (await import("@huggingface/jinja")) as unknown as Jinja;
+    return (await import("./jinja_library.ts")) as unknown as Jinja;
   } catch (cause) {
-    throw new DeviceError("unsupported", "chat: the package @huggingface/jinja cannot be loaded", { cause });
+    throw new DeviceError("unsupported", "chat: the template library cannot be loaded", { cause });
   }
 }

@@ -1,0 +1,75 @@
+// Makes the JavaScript in dist/ from ts/ and from the wasm in build/.
+import { readFileSync, writeFileSync } from "node:fs";
+import { deflateRawSync } from "node:zlib";
+import { build } from "esbuild";
+
+const PIECES = 32; // as in ts/runtime/packed_cores.ts
+
+/** Modules of ts/ that bundles hold another one for. */
+const inPlaceOf = (others) => ({
+  name: "in-place-of",
+  setup({ onResolve, resolve }) {
+    onResolve({ filter: /\.ts$/ }, async ({ path, pluginData, ...where }) => {
+      const name = path.split("/").at(-1);
+      if (pluginData === "replaced" || others[name] === undefined) return undefined;
+      const other = path.slice(0, -name.length) + others[name];
+      return resolve(other, { ...where, pluginData: "replaced" });
+    });
+  },
+});
+
+const common = {
+  bundle: true,
+  minify: true,
+  target: "es2022",
+  platform: "neutral",
+  external: ["node:*"],
+  loader: { ".deflate": "binary", ".txt": "text" },
+  logLevel: "warning",
+};
+
+/** Both cores as packed_cores.ts unpacks them. */
+function packCores() {
+  const cores = ["simd", "relaxed"].map((name) => readFileSync(`build/${name}.wasm`));
+  const sizes = Buffer.alloc(8);
+  cores.forEach((core, i) => sizes.writeUInt32LE(core.length, 4 * i));
+  const pieces = [sizes];
+  for (let i = 0; i < PIECES; i++) {
+    const cut = (core, at) => Math.floor((at * core.length) / PIECES);
+    for (const core of cores) pieces.push(core.subarray(cut(core, i), cut(core, i + 1)));
+  }
+  writeFileSync("build/cores.deflate", deflateRawSync(Buffer.concat(pieces), { level: 9 }));
+}
+
+/** Entries of the package. */
+function modules() {
+  return build({
+    ...common,
+    entryPoints: {
+      index: "ts/index.ts",
+      llm: "ts/llm/index.ts",
+      gguf: "ts/gguf/index.ts",
+      plan: "ts/plan.ts",
+      cli: "ts/cli/cli.ts",
+    },
+    splitting: true,
+    format: "esm",
+    outdir: "dist",
+    plugins: [inPlaceOf({ "cores.ts": "packed_cores.ts" })],
+  });
+}
+
+/** The script tag's file. */
+function script() {
+  return build({
+    ...common,
+    entryPoints: ["ts/global.ts"],
+    format: "iife",
+    globalName: "slackwater",
+    outfile: "dist/slackwater.global.js",
+    plugins: [inPlaceOf({ "cores.ts": "packed_cores.ts" })],
+  });
+}
+
+packCores();
+await Promise.all([modules(), script()]);

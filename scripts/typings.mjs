@@ -1,0 +1,27 @@
+// Takes away the typings in dist/ that no entry of the package reaches.
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+
+const { exports } = JSON.parse(readFileSync("package.json", "utf8"));
+const entries = Object.values(exports).flatMap(({ types }) => types ?? []);
+const kept = new Set();
+
+function keep(path) {
+  if (kept.has(path) || !existsSync(path)) return;
+  kept.add(path);
+  for (const [, to] of readFileSync(path, "utf8").matchAll(/\b(?:from|import)\s*\(?\s*["'](\.[^"']+)["']/g)) {
+    keep(`${resolve(dirname(path), to).replace(/(\.d)?\.[jt]s$/, "")}.d.ts`);
+  }
+}
+
+function prune(folder) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) prune(path);
+    else if (path.endsWith(".d.ts") && !kept.has(path)) rmSync(path);
+  }
+  if (readdirSync(folder).length === 0) rmdirSync(folder);
+}
+
+for (const types of entries) keep(resolve(types));
+prune(resolve("dist"));

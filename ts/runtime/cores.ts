@@ -1,0 +1,12 @@
+// The two builds of the core that lie inside the package, as bytes. Bundles for npm hold packed_cores.ts in its place.
+
+import relaxed from "../../build/relaxed.wasm";
+import simd from "../../build/simd.wasm";
+
+/** Name of a build of the core. */
+export type CoreBuild = "simd" | "relaxed";
+
+/** The bytes of a build; not to be written to. */
+export async function coreBytes(build: CoreBuild): Promise<Uint8Array<ArrayBuffer>> {
+  return build === "simd" ? simd : relaxed;
+}

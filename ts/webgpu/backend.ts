@@ -1,0 +1,139 @@
+// The GPU as a backend: which nodes it takes, and programs compiled for it.
+
+import { type DeviceError, GraphError } from "../errors.ts";
+import type { Program, ProgramNode } from "../graph/program.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import type { Backend, Buffer, Costs, Executable, Planned } from "../runtime/backend.ts";
+import { GpuBuffer, GpuBufferType } from "./buffer.ts";
+import type { GpuDevice } from "./device.ts";
+import type { Bind, Dispatch, Kernels } from "./kernel.ts";
+import { KERNELS } from "./kernels/index.ts";
+import { Pipelines } from "./pipeline.ts";
+import { GpuPlan, isSilent } from "./plan.ts";
+
+/** Dispatches in one submit: the GPU starts early, and no submit takes long enough for a watchdog. */
+const BATCH = 48;
+/** Submits under way at most; more wait. */
+const IN_FLIGHT = 8;
+
+class GpuExecutable implements Executable {
+  readonly #backend: GpuBackend;
+  readonly #plan: GpuPlan;
+
+  readonly #nNodes: number;
+  readonly #ready: Promise<void>;
+
+  constructor(backend: GpuBackend, plan: GpuPlan, nNodes: number, ready: Promise<void>) {
+    this.#backend = backend;
+    this.#plan = plan;
+    this.#nNodes = nNodes;
+    this.#ready = ready;
+  }
+
+  run(signal?: AbortSignal, first = 0, last: number = this.#nNodes): Promise<void> {
+    return this.#backend.exclusive(() => this.#run(signal, first, last));
+  }
+
+  async #run(signal: AbortSignal | undefined, first: number, last: number): Promise<void> {
+    signal?.throwIfAborted();
+    await this.#ready;
+    await this.#plan.prepare();
+    const [from, to] = this.#plan.range(first, last);
+    for (let at = from; at < to; at += BATCH) {
+      await this.#backend.turn();
+      signal?.throwIfAborted();
+      this.#plan.submit(at, Math.min(to, at + BATCH));
+    }
+  }
+
+  dispose(): void {
+    this.#plan.dispose();
+  }
+}
+
+/** A GPU as a device. */
+export class GpuBackend implements Backend {
+  readonly name = "webgpu";
+  readonly gpu: GpuDevice;
+  readonly bufferType: GpuBufferType;
+  readonly #kernels: Kernels;
+  readonly #pipelines: Pipelines;
+  readonly costs: Costs;
+  #tail: Promise<unknown> = Promise.resolve();
+  #submitted = 0;
+  #done: Promise<unknown> = Promise.resolve();
+
+  constructor(gpu: GpuDevice, kernels: Kernels = KERNELS) {
+    this.gpu = gpu;
+    this.#kernels = kernels;
+    this.bufferType = new GpuBufferType(gpu);
+    this.#pipelines = new Pipelines(gpu);
+    this.costs = { speed: gpu.adapter.software ? 0.1 : 10, roundTripMs: 4 };
+  }
+
+  get lost(): DeviceError | undefined {
+    return this.gpu.failure;
+  }
+
+  supportsOp(tensor: Tensor, src: readonly (Tensor | undefined)[]): boolean {
+    if (isSilent(tensor)) return true;
+    const kernel = this.#kernels[tensor.op];
+    const node = { tensor, src };
+    if (kernel === undefined || !kernel.supports(node, this.gpu.caps)) return false;
+    return kernel.dispatches(node, this.gpu.caps).every((d) => this.#fits(d, node));
+  }
+
+  #fits(dispatch: Dispatch, node: ProgramNode): boolean {
+    return dispatch.bind.every((b) => bytesOf(b, node) <= this.gpu.caps.maxBinding);
+  }
+
+  /** Kernels read activations as they are: nothing is rewritten. */
+  lower(program: Program): Program {
+    return program;
+  }
+
+  inPlace({ tensor }: ProgramNode): boolean {
+    return this.#kernels[tensor.op]?.inPlace !== false;
+  }
+
+  scratch(node: ProgramNode): number {
+    if (isSilent(node.tensor)) return 0;
+    return this.#kernels[node.tensor.op]?.scratch?.(node, this.gpu.caps) ?? 0;
+  }
+
+  compile(planned: Planned, compute: Buffer): Executable {
+    this.gpu.check();
+    if (!(compute instanceof GpuBuffer)) throw new GraphError("bad-plan", "webgpu: memory of another device");
+    const plan = new GpuPlan(this.gpu, this.#pipelines, this.#kernels, planned, compute);
+    return new GpuExecutable(this, plan, planned.program.nodes.length, compute.ready);
+  }
+
+  /** One run at a time: graphs may share a compute buffer. */
+  exclusive(run: () => Promise<void>): Promise<void> {
+    const result = this.#tail.then(run, run);
+    this.#tail = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Waits for work that was submitted long ago, so that little is under way at any time. */
+  async turn(): Promise<void> {
+    if (++this.#submitted % IN_FLIGHT !== 0) return;
+    const before = this.#done;
+    this.#done = this.gpu.device.queue.onSubmittedWorkDone().catch(() => undefined);
+    await before;
+    this.gpu.check();
+  }
+
+  /** Ends the device and forgets its memory. */
+  dispose(): void {
+    this.bufferType.dispose();
+    this.gpu.dispose();
+  }
+}
+
+function bytesOf({ of, offset = 0, bytes }: Bind, { tensor, src }: ProgramNode): number {
+  if (bytes !== undefined) return bytes;
+  if (of === "scratch") return 0;
+  const t = of === "dst" ? tensor : src[of];
+  return (t?.nBytes ?? 0) - offset;
+}

@@ -1,0 +1,207 @@
+// A compiled program: its dispatches, their parameters and bind groups, made once and encoded again for each run.
+
+import { Op } from "../../assembly/abi.ts";
+import { DeviceError, GraphError } from "../errors.ts";
+import type { ProgramNode } from "../graph/program.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import type { Planned } from "../runtime/backend.ts";
+import { nelements } from "../shape.ts";
+import { bindOperands, type Place, type Window } from "./binding.ts";
+import { GpuBuffer } from "./buffer.ts";
+import type { GpuDevice } from "./device.ts";
+import { type Bind, type Dispatch, type Kernels, MAX_DISPATCH_PARAMS } from "./kernel.ts";
+import { packSlot, type Pattern, SLOT_WORDS } from "./module.ts";
+import { accessOf, type Pipelines } from "./pipeline.ts";
+
+const UNIFORM_COPY_DST = 0x48; // GPUBufferUsage
+const SLOT_BYTES = 4 * SLOT_WORDS;
+const MAX_GRID = 65535;
+
+/** One dispatch, ready to be encoded. */
+interface Step {
+  readonly node: number;
+  readonly dispatch: Dispatch;
+  readonly pattern: Pattern;
+  readonly group: GPUBindGroup;
+  /** offset of its slot in the parameter buffer, as setBindGroup wants it */
+  readonly slot: Uint32Array;
+  readonly x: number;
+  readonly y: number;
+  pipeline: GPUComputePipeline | undefined;
+}
+
+/** Workgroups in two dimensions. */
+export function gridOf(groups: number): readonly [x: number, y: number] {
+  if (groups <= MAX_GRID) return [groups, 1];
+  const y = Math.ceil(groups / MAX_GRID);
+  return [Math.ceil(groups / y), y];
+}
+
+/** True for nodes that run nothing: views, and results without elements. */
+export function isSilent({ op, ne }: Tensor): boolean {
+  return op <= Op.TRANSPOSE || nelements(ne) === 0;
+}
+
+/** Dispatches of a program whose tensors have their places. */
+export class GpuPlan {
+  readonly steps: readonly Step[];
+  readonly #gpu: GpuDevice;
+  readonly #pipelines: Pipelines;
+  readonly #params: GPUBuffer;
+  readonly #paramsGroup: GPUBindGroup;
+  readonly #compute: GPUBuffer;
+  readonly #planned: Planned;
+  /** index of the first step of each node, and the number of steps */
+  readonly #first: number[] = [];
+  #disposed = false;
+
+  /** @throws {DeviceError} unsupported, device-lost */
+  constructor(gpu: GpuDevice, pipelines: Pipelines, kernels: Kernels, planned: Planned, compute: GpuBuffer) {
+    this.#gpu = gpu;
+    this.#pipelines = pipelines;
+    this.#planned = planned;
+    this.#compute = compute.memory;
+    const groups = new BindGroups(gpu, pipelines);
+    const slots: Uint8Array<ArrayBuffer>[] = [];
+    const steps: Step[] = [];
+    planned.program.nodes.forEach((node, index) => {
+      this.#first.push(steps.length);
+      if (isSilent(node.tensor)) return;
+      const dispatches = kernels[node.tensor.op]!.dispatches(node, gpu.caps);
+      steps.push(...dispatches.map((d) => this.#step(d, node, index, groups, slots)));
+    });
+    this.#first.push(steps.length);
+    this.steps = steps;
+    this.#params = this.#parameters(slots);
+    this.#paramsGroup = gpu.device.createBindGroup({
+      layout: pipelines.paramsLayout,
+      entries: [{ binding: 0, resource: { buffer: this.#params, size: SLOT_BYTES } }],
+    });
+    gpu.counts.bindGroups++;
+  }
+
+  #parameters(slots: readonly Uint8Array<ArrayBuffer>[]): GPUBuffer {
+    const size = Math.max(1, slots.length) * SLOT_BYTES;
+    const { buffer } = this.#gpu.createBuffer(size, UNIFORM_COPY_DST, "parameters");
+    const bytes = new Uint8Array(size);
+    slots.forEach((slot, i) => bytes.set(slot, i * SLOT_BYTES));
+    this.#gpu.device.queue.writeBuffer(buffer, 0, bytes);
+    return buffer;
+  }
+
+  #step(
+    dispatch: Dispatch,
+    node: ProgramNode,
+    index: number,
+    groups: BindGroups,
+    slots: Uint8Array<ArrayBuffer>[],
+  ): Step {
+    if (dispatch.params.length > MAX_DISPATCH_PARAMS) {
+      throw new DeviceError("unsupported", `webgpu: ${dispatch.label}: ${dispatch.params.length} parameters`);
+    }
+    const places = dispatch.bind.map((b) => this.#place(b, node, index));
+    const { pattern, windows, starts } = bindOperands(dispatch, places, this.#gpu.caps.maxBinding);
+    const slot = new Uint8Array(SLOT_BYTES);
+    packSlot(dispatch, starts, new DataView(slot.buffer));
+    const [x, y] = gridOf(dispatch.groups);
+    const group = groups.get(accessOf(pattern), windows);
+    const offset = Uint32Array.of(slots.length * SLOT_BYTES);
+    slots.push(slot);
+    return { node: index, dispatch, pattern, group, slot: offset, x, y, pipeline: undefined };
+  }
+
+  #place({ of, offset = 0, bytes }: Bind, { tensor, src }: ProgramNode, index: number): Place {
+    if (of === "scratch") {
+      const start = this.#planned.scratchOffset(index) + offset;
+      return { memory: this.#compute, start, bytes: bytes ?? this.#compute.size - start };
+    }
+    const t = of === "dst" ? tensor : src[of]!;
+    const at = t.placement;
+    if (!(at?.memory instanceof GpuBuffer)) {
+      throw new GraphError("bad-source", `${t.label()}: does not lie in memory of the GPU`, {
+        tensor: t.name,
+      });
+    }
+    return { memory: at.memory.memory, start: at.offset + offset, bytes: bytes ?? t.nBytes - offset };
+  }
+
+  /**
+   * Makes the pipelines that are missing, all at once.
+   *
+   * @throws {DeviceError} bad-shader, device-lost
+   */
+  async prepare(): Promise<void> {
+    const missing = this.steps.filter((s) => s.pipeline === undefined);
+    if (missing.length === 0) return;
+    const made = await Promise.all(missing.map((s) => this.#pipelines.get(s.dispatch, s.pattern)));
+    missing.forEach((s, i) => (s.pipeline = made[i]!));
+  }
+
+  /** Steps of nodes [first, last). */
+  range(first: number, last: number): readonly [first: number, last: number] {
+    return [this.#first[first]!, this.#first[last]!];
+  }
+
+  /** Encodes and submits steps [first, last); all must be prepared. */
+  submit(first: number, last: number): void {
+    this.#gpu.check();
+    if (this.#disposed) throw new GraphError("disposed", "graph: its plan was given back while it ran");
+    const encoder = this.#gpu.device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    let pipeline: GPUComputePipeline | undefined;
+    let group: GPUBindGroup | undefined;
+    for (let i = first; i < last; i++) {
+      const step = this.steps[i]!;
+      if (step.pipeline !== pipeline) pass.setPipeline((pipeline = step.pipeline!));
+      pass.setBindGroup(0, this.#paramsGroup, step.slot, 0, 1);
+      if (step.group !== group) pass.setBindGroup(1, (group = step.group));
+      pass.dispatchWorkgroups(step.x, step.y);
+    }
+    pass.end();
+    this.#gpu.device.queue.submit([encoder.finish()]);
+    this.#gpu.counts.submits++;
+    this.#gpu.counts.dispatches += last - first;
+  }
+
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#gpu.destroyBuffer(this.#params);
+  }
+}
+
+/** Bind groups of one plan by what they show. */
+class BindGroups {
+  readonly #gpu: GpuDevice;
+  readonly #pipelines: Pipelines;
+  readonly #ids = new Map<GPUBuffer, number>();
+  readonly #made = new Map<string, GPUBindGroup>();
+
+  constructor(gpu: GpuDevice, pipelines: Pipelines) {
+    this.#gpu = gpu;
+    this.#pipelines = pipelines;
+  }
+
+  get(access: string, windows: readonly Window[]): GPUBindGroup {
+    const key = `${access} ${windows.map((w) => `${this.#id(w.memory)}+${w.offset}:${w.size}`).join(" ")}`;
+    let group = this.#made.get(key);
+    if (group === undefined) {
+      group = this.#gpu.device.createBindGroup({
+        layout: this.#pipelines.layout(access),
+        entries: windows.map(({ memory, offset, size }, binding) => ({
+          binding,
+          resource: { buffer: memory, offset, size },
+        })),
+      });
+      this.#gpu.counts.bindGroups++;
+      this.#made.set(key, group);
+    }
+    return group;
+  }
+
+  #id(memory: GPUBuffer): number {
+    const id = this.#ids.get(memory) ?? this.#ids.size;
+    this.#ids.set(memory, id);
+    return id;
+  }
+}

@@ -1,0 +1,82 @@
+// Files on their way to the GPU: mappable buffers, filled in place, copied by the device, used again.
+
+import { DeviceError } from "../errors.ts";
+import type { Staging } from "../runtime/backend.ts";
+import { alignUp } from "../shape.ts";
+import type { GpuDevice } from "./device.ts";
+
+const MAP_WRITE_COPY_SRC = 6; // GPUBufferUsage
+const WRITE = 2; // GPUMapMode.WRITE
+/** Buffers under way or idle at most: one is filled while the device copies the others. */
+const COUNT = 3;
+
+/** Mappable buffers of one device. */
+export class StagingRing {
+  readonly #gpu: GpuDevice;
+  /** mapped, oldest first */
+  readonly #idle: GPUBuffer[] = [];
+  /** resolve when mapped again, oldest first */
+  readonly #busy: Promise<void>[] = [];
+  #disposed = false;
+
+  constructor(gpu: GpuDevice) {
+    this.#gpu = gpu;
+  }
+
+  /**
+   * A place for `nBytes` on their way to `offset`, a multiple of 4; up to three bytes after them are set to zero.
+   *
+   * @throws {DeviceError} unsupported for other offsets; out-of-memory, device-lost
+   */
+  async stage(target: GPUBuffer, offset: number, nBytes: number): Promise<Staging> {
+    if (offset % 4 !== 0) throw new DeviceError("unsupported", `webgpu: cannot copy to byte ${offset}`);
+    const size = Math.max(4, alignUp(nBytes, 4));
+    const staging = await this.#take(size);
+    const range = new Uint8Array(staging.getMappedRange(0, size));
+    range.fill(0, nBytes);
+    return {
+      bytes: range.subarray(0, nBytes),
+      commit: () => this.#send(staging, target, offset, size),
+    };
+  }
+
+  #send(staging: GPUBuffer, target: GPUBuffer, offset: number, size: number): void {
+    this.#gpu.check();
+    staging.unmap();
+    const encoder = this.#gpu.device.createCommandEncoder();
+    encoder.copyBufferToBuffer(staging, 0, target, offset, size);
+    this.#gpu.device.queue.submit([encoder.finish()]);
+    this.#gpu.counts.submits++;
+    const mapped = staging.mapAsync(WRITE).then(
+      () => this.#give(staging),
+      () => this.#gpu.destroyBuffer(staging), // the device is gone: check() says so
+    );
+    this.#busy.push(mapped);
+    void mapped.then(() => this.#busy.splice(this.#busy.indexOf(mapped), 1));
+  }
+
+  async #take(size: number): Promise<GPUBuffer> {
+    this.#gpu.check();
+    while (this.#busy.length + this.#idle.length >= COUNT && !this.#idle.some((b) => b.size >= size)) {
+      const tooSmall = this.#idle.shift();
+      if (tooSmall !== undefined) this.#gpu.destroyBuffer(tooSmall);
+      else await this.#busy[0];
+      this.#gpu.check();
+    }
+    const found = this.#idle.findIndex((b) => b.size >= size);
+    if (found >= 0) return this.#idle.splice(found, 1)[0]!;
+    const { buffer, ready } = this.#gpu.createBuffer(size, MAP_WRITE_COPY_SRC, "staging", true);
+    await ready;
+    return buffer;
+  }
+
+  #give(staging: GPUBuffer): void {
+    if (this.#disposed) this.#gpu.destroyBuffer(staging);
+    else this.#idle.push(staging);
+  }
+
+  dispose(): void {
+    this.#disposed = true;
+    for (const buffer of this.#idle.splice(0)) this.#gpu.destroyBuffer(buffer);
+  }
+}
