@@ -21,7 +21,13 @@ const { values } = parseArgs({
   },
 });
 const EXECUTABLE = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const ARGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"];
+const ARGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-sync",
+];
 const PEERS = ["slackwater", "wllama"] as const;
 
 interface PageTimes {
@@ -50,8 +56,12 @@ function cpuOfChildren(): number {
     .filter((d) => /^\d+$/.test(d))
     .flatMap((pid) => {
       try {
-        const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ");
-        return [{ pid: Number(pid), parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) }];
+        const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+          .replace(/^.*\) /, "")
+          .split(" ");
+        return [
+          { pid: Number(pid), parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) },
+        ];
       } catch {
         return []; // it has just ended
       }

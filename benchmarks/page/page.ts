@@ -33,8 +33,12 @@ function random(n: number): number {
 }
 
 async function slackwater({ url, threads, pp, tg }: PageJob): Promise<Engine> {
-  const model = await loadModel(new URL(url, location.href), { nThreads: threads, nCtx: Math.max(1024, pp + tg + 64) });
-  const ids = (n: number): number[] => Array.from({ length: n }, () => 300 + random(model.params.nVocab - 400));
+  const model = await loadModel(new URL(url, location.href), {
+    nThreads: threads,
+    nCtx: Math.max(1024, pp + tg + 64),
+  });
+  const ids = (n: number): number[] =>
+    Array.from({ length: n }, () => 300 + random(model.params.nVocab - 400));
   const options = { temperature: 0, ignoreEos: true, cachePrompt: false };
   return {
     threads: model.engine.nThreads,
@@ -45,7 +49,11 @@ async function slackwater({ url, threads, pp, tg }: PageJob): Promise<Engine> {
     },
     generate: async (n) => {
       const at: number[] = [];
-      await model.complete(ids(8), { ...options, maxTokens: n + 1, onToken: () => at.push(performance.now()) });
+      await model.complete(ids(8), {
+        ...options,
+        maxTokens: n + 1,
+        onToken: () => at.push(performance.now()),
+      });
       return (1000 * n) / (at[n]! - at[0]!);
     },
   };
@@ -79,9 +87,16 @@ async function wllama({ url, threads, pp, tg }: PageJob): Promise<Engine> {
     n_parallel: 1,
     n_gpu_layers: 0,
   });
-  const words = (n: number): string => Array.from({ length: n }, () => "abcdfghilmnopst"[random(15)]).join(" ");
+  const words = (n: number): string =>
+    Array.from({ length: n }, () => "abcdfghilmnopst"[random(15)]).join(" ");
   const complete = async (n: number, max: number): Promise<Completion["timings"]> => {
-    const options = { temperature: 0, top_k: 1, ignore_eos: true, cache_prompt: false, timings_per_token: true };
+    const options = {
+      temperature: 0,
+      top_k: 1,
+      ignore_eos: true,
+      cache_prompt: false,
+      timings_per_token: true,
+    };
     return (await w.createCompletion({ prompt: words(n), max_tokens: max, ...options })).timings;
   };
   return {
