@@ -131,7 +131,7 @@ class CpuExecutable implements Executable {
   }
 
   run(signal?: AbortSignal, first?: number, last?: number): Promise<void> {
-    return this.#backend.exclusive(() => this.#run(this.#cutsOf(first, last), signal));
+    return this.#run(this.#cutsOf(first, last), signal);
   }
 
   #cutsOf(first = 0, last: number = this.#planned.program.nodes.length): readonly number[] {
@@ -203,7 +203,6 @@ export class CpuBackend implements Backend {
   readonly pool: ThreadPool;
   /** while set, nodes run one by one, each timed: for profiles */
   onNode: NodeListener | undefined;
-  #tail: Promise<unknown> = Promise.resolve();
 
   constructor(arena: Arena, pool: ThreadPool, alignment: number) {
     this.pool = pool;
@@ -235,13 +234,6 @@ export class CpuBackend implements Backend {
 
   compile(planned: Planned): Executable {
     return new CpuExecutable(this, planned);
-  }
-
-  /** One run at a time: runs share the control block, and graphs may share a compute buffer. */
-  exclusive(run: () => Promise<void>): Promise<void> {
-    const result = this.#tail.then(run, run);
-    this.#tail = result.catch(() => undefined);
-    return result;
   }
 
   dispose(): void {

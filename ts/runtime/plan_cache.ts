@@ -6,6 +6,7 @@
 // results that took over a source's memory still lie as that source does.
 
 import {
+  Flag,
   MAX_SRC,
   NODE_BYTES,
   NODE_FLAGS,
@@ -27,6 +28,7 @@ import type { Arena } from "./arena.ts";
 import type { GraphPlan } from "./planner.ts";
 
 const WIRES = 5 + MAX_SRC; // op, type, flags, buffer, view, sources
+const FLAGS = 2;
 const VIEW = 4;
 const SOURCES = 5;
 const EXTENTS = 11; // ne[4], nb[4], view offset, size, scratch
@@ -46,7 +48,8 @@ export interface PlanKey {
 
 /** A plan that can be written into records once more. */
 export interface StoredPlan extends PlanKey {
-  readonly result: GraphPlan;
+  /** per backend; undefined where nothing runs */
+  readonly results: readonly (GraphPlan | undefined)[];
   readonly offs: Float64Array;
   readonly scratchOffs: Float64Array;
   readonly parents: Int32Array;
@@ -63,6 +66,8 @@ export function readKey(arena: Arena, at: number, n: number): PlanKey {
     const w = i * WIRES;
     const e = i * EXTENTS;
     [NODE_OP, NODE_TYPE, NODE_FLAGS, NODE_BUFFER].forEach((f, k) => (wiring[w + k] = i32[(base + f) / 4]!));
+    // How rows lie inside a tensor moves no tensor; the scratch it may ask for is among the extents.
+    wiring[w + FLAGS]! &= ~Flag.QUADS;
     wiring[w + VIEW] = index(u32[(base + NODE_VIEW_SRC) / 4]!);
     for (let k = 0; k < MAX_SRC; k++) wiring[w + SOURCES + k] = index(u32[(base + NODE_SRC) / 4 + k]!);
     for (let k = 0; k < 4; k++) {
@@ -77,12 +82,17 @@ export function readKey(arena: Arena, at: number, n: number): PlanKey {
 }
 
 /** Takes the plan of records out of them. */
-export function storePlan(arena: Arena, at: number, key: PlanKey, result: GraphPlan): StoredPlan {
+export function storePlan(
+  arena: Arena,
+  at: number,
+  key: PlanKey,
+  results: StoredPlan["results"],
+): StoredPlan {
   const { i32, f64 } = arena;
   const field = (offset: number): Float64Array =>
     Float64Array.from({ length: key.n }, (_, i) => f64[(at + i * NODE_BYTES + offset) / 8]!);
   const parents = Int32Array.from({ length: key.n }, (_, i) => i32[(at + i * NODE_BYTES + NODE_PARENT) / 4]!);
-  return { ...key, result, offs: field(NODE_OFFS), scratchOffs: field(NODE_SCRATCH_OFFS), parents };
+  return { ...key, results, offs: field(NODE_OFFS), scratchOffs: field(NODE_SCRATCH_OFFS), parents };
 }
 
 /** Writes a plan into records that have its wiring. */
