@@ -4,12 +4,10 @@ import { Arena } from "../ts/runtime/arena.ts";
 import { compileCore, createMemory, instantiate } from "../ts/runtime/wasm.ts";
 import { GpuBackend } from "../ts/webgpu/backend.ts";
 import { type GpuOptions, openDevice } from "../ts/webgpu/device.ts";
-import { testGpu } from "./gpu_host.ts";
 
-/** Opens it; throws where there is no adapter. */
+/** Opens it, with the host's own entry point unless another is given; throws where there is no adapter. */
 export async function gpuEngine(options: GpuOptions = {}): Promise<{ engine: Engine; backend: GpuBackend }> {
-  const gpu = await testGpu();
-  const backend = new GpuBackend(await openDevice({ gpu, ...options }));
+  const backend = new GpuBackend(await openDevice(options));
   return { engine: await engineOver(backend), backend };
 }
 

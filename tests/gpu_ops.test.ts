@@ -8,6 +8,7 @@ import { KERNELS } from "../ts/webgpu/kernels/index.ts";
 import { CASES } from "./cases/index.ts";
 import { describeGpu } from "./gpu_describe.ts";
 import { gpuEngine } from "./gpu_engine.ts";
+import { testGpu } from "./gpu_host.ts";
 import { check, dataOf, expected, isNumeric, runOpCase } from "./op_run.ts";
 
 /** Drivers compute exp, sin and the like with a few units in the last place more than the CPU's kernels. */
@@ -18,7 +19,7 @@ await describeGpu("on a GPU", () => {
   let backend: GpuBackend;
 
   beforeAll(async () => {
-    ({ engine, backend } = await gpuEngine());
+    ({ engine, backend } = await gpuEngine({ gpu: await testGpu() }));
   });
 
   afterAll(() => {

@@ -41,7 +41,7 @@ await describeGpu("a program on a GPU", () => {
   });
 
   async function onGpu(options: GpuOptions = {}): Promise<{ engine: Engine; backend: GpuBackend }> {
-    const made = await gpuEngine(options);
+    const made = await gpuEngine({ gpu: await testGpu(), ...options });
     open.push(made.engine);
     return made;
   }

@@ -11,7 +11,7 @@ import type { Engine } from "../../ts/runtime/engine.ts";
 import { rowBytes, type Strides } from "../../ts/shape.ts";
 import { isQuantized, Type, typeOf } from "../../ts/types.ts";
 import { limitOf, mismatch, nmse, type Values } from "./compare.ts";
-import type { Case, GraphSpec, GraphTensor, OperandSpec, OpSpec, QuantSpec } from "./file.ts";
+import type { Case, GraphSpec, GraphTensor, OperandSpec, OpSpec, QuantSpec } from "./cases.ts";
 import { comparableSlots, decodeParams } from "./params.ts";
 
 /** What became of a case; `reason` of a failure, `notBuilt` when the engine says that it lacks something. */
@@ -19,7 +19,7 @@ export type Outcome =
   { readonly kind: "passed" } | { readonly kind: "failed" | "notBuilt"; readonly reason: string };
 
 const PASSED: Outcome = { kind: "passed" };
-/** Block types whose bytes are fixed by their definition; those of others depend on a search. */
+/** Block types whose bytes must be those of the file: fixed by their definition, or found by the same search. */
 const EXACT: readonly Type[] = [
   Type.F16,
   Type.BF16,
@@ -30,6 +30,12 @@ const EXACT: readonly Type[] = [
   Type.Q8_0,
   Type.Q8_1,
   Type.Q8_K,
+  Type.Q2_K,
+  Type.Q3_K,
+  Type.Q4_K,
+  Type.Q5_K,
+  Type.Q6_K,
+  Type.IQ4_XS,
 ];
 // ggml computes these through a table of f16 values; they are computed exactly here. Limits of graphs: golden/README.md.
 const TABLE_UNARY: readonly number[] = [Unary.GELU, Unary.GELU_QUICK];
@@ -43,18 +49,26 @@ const ATTENTION_LIMIT: { readonly [type: number]: number } = {
   [Type.BF16]: 3e-6,
 };
 const ATTENTION_BLOCKS_LIMIT = 3e-5;
+// Activations that stay F32 where ggml rounds them to the type of F16 weights, or to eight bits for block types.
+const F32_ACTIVATIONS_LIMIT = { f16: 1e-6, blocks: 2e-3 };
 // Weights of a block type re-quantise what attention gives them, which multiplies that distance.
 const REQUANTISED_LIMIT = 2e-3;
+
+/** What a case is run with. */
+export interface RunOptions {
+  /** products keep their activations in F32 whatever the weights, as the GPU does */
+  readonly f32Activations?: boolean;
+}
 
 function failed(reason: string): Outcome {
   return { kind: "failed", reason };
 }
 
 /** Runs one case. */
-export async function runCase(engine: Engine, c: Case): Promise<Outcome> {
+export async function runCase(engine: Engine, c: Case, options: RunOptions = {}): Promise<Outcome> {
   try {
     const { spec } = c;
-    if (spec.op === "GRAPH") return await runGraph(engine, c, spec as GraphSpec);
+    if (spec.op === "GRAPH") return await runGraph(engine, c, spec as GraphSpec, options);
     if (spec.op === "QUANTIZE") return await runQuantize(engine, c, spec as QuantSpec);
     if (spec.op === "DEQUANTIZE") return await runDequantize(engine, c, spec as QuantSpec);
     return await runOp(engine, c, spec as OpSpec);
@@ -132,8 +146,14 @@ function operand(g: Graph, c: Case, s: OperandSpec, bases: Map<string, Tensor>):
  * F16 later on, two weaker statements must hold together: the exact result is within the file's own limit, and with
  * GELU through F16, as ggml's table has it, the graph agrees as closely as graphs without GELU do.
  */
-async function runGraph(engine: Engine, c: Case, spec: GraphSpec): Promise<Outcome> {
-  const strict = Math.max(limitOf(spec.tol, Type.F32), attentionLimit(spec));
+async function runGraph(
+  engine: Engine,
+  c: Case,
+  spec: GraphSpec,
+  { f32Activations = false }: RunOptions,
+): Promise<Outcome> {
+  const products = f32Activations ? productLimit(spec) : 0;
+  const strict = Math.max(limitOf(spec.tol, Type.F32), attentionLimit(spec), products);
   if (!usesTable(spec)) return evaluate(engine, c, spec, strict, false);
   const exact = await evaluate(engine, c, spec, Math.max(strict, TABLE_LIMIT), false);
   if (exact.kind !== "failed") return exact;
@@ -218,6 +238,13 @@ function usesTable(spec: GraphSpec): boolean {
   });
 }
 
+function productLimit({ tensors }: GraphSpec): number {
+  const products = tensors.filter((t) => t.ggml_op === "MUL_MAT" || t.ggml_op === "MUL_MAT_ID");
+  const types = products.map((t) => typed(tensors[t.src[0]!]!.type));
+  if (types.some(isQuantized)) return F32_ACTIVATIONS_LIMIT.blocks;
+  return types.includes(Type.F16) ? F32_ACTIVATIONS_LIMIT.f16 : 0;
+}
+
 function attentionLimit({ tensors }: GraphSpec): number {
   const typeOfSource = (t: GraphTensor, i: number): Type => typed(tensors[t.src[i]!]!.type);
   const caches = tensors.filter((t) => t.ggml_op === "FLASH_ATTN_EXT").map((t) => typeOfSource(t, 2));
@@ -229,15 +256,17 @@ function attentionLimit({ tensors }: GraphSpec): number {
 // ---- quantizers
 
 async function runQuantize(engine: Engine, c: Case, spec: QuantSpec): Promise<Outcome> {
-  if (c.optional("imatrix") !== undefined) return { kind: "notBuilt", reason: "quantizing with importance" };
+  const importance = c.optional("imatrix");
   const x = c.tensor("src0");
   const dst = c.tensor("dst");
   const type = typed(spec.qtype);
   using g = engine.graph();
   const src = g.input("src0", x.type, x.ne);
-  const y = g.node(Op.CPY, define(Op.CPY), [src], { type }).asOutput();
+  const weights = importance && g.input("imatrix", Type.F32, [x.ne[0]!]);
+  const y = g.node(Op.CPY, define(Op.CPY), [src, undefined, weights], { type }).asOutput();
   g.plan();
   src.write(x.bytes);
+  weights?.write(importance!.bytes);
   await g.compute();
   const got: Values = { type, ne: y.ne, bytes: await y.readBytes() };
   if (got.bytes.every((b, i) => b === dst.bytes[i]) && got.bytes.length === dst.bytes.length) return PASSED;

@@ -129,7 +129,8 @@ function capsOf(device: GPUDevice, gpu: GPU | undefined, maxBinding: number = 2 
   const info = device.adapterInfo as
     { readonly subgroupMinSize?: number; readonly subgroupMaxSize?: number } | undefined;
   const subgroups = features.has(FEATURES.subgroups);
-  const language = gpu?.wgslLanguageFeatures as ReadonlySet<string> | undefined;
+  const known = gpu as { readonly wgslLanguageFeatures?: ReadonlySet<string> } | undefined; // Deno's types lack it
+  const language = known?.wgslLanguageFeatures;
   return {
     f16: features.has(FEATURES.f16),
     subgroups,
