@@ -123,6 +123,16 @@ describe("the package", () => {
   });
 
   it(
+    "prints its version with npx",
+    async () => {
+      const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+      for (const flag of ["--version", "-v"])
+        expect(await output("npx", ["--no-install", "slackwater", flag], user())).toBe(`${version}\n`);
+    },
+    LIMIT_MS,
+  );
+
+  it(
     "tells a story with npx in an empty folder",
     async () => {
       const args = ["--no-install", "slackwater", "run", "-n", "20", "--temp", "0"];

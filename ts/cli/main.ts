@@ -8,6 +8,7 @@ import { inspectCommand } from "./inspect.ts";
 import { planCommand } from "./plan.ts";
 import { planHost } from "./plan_model.ts";
 import { runCommand } from "./run.ts";
+import { packageVersion } from "./version.ts";
 
 /** A command: takes its arguments, prints to standard output. */
 export type Command = (args: readonly string[]) => Promise<void>;
@@ -32,7 +33,7 @@ const HELP = `slackwater: runs GGUF models in a wasm arena whose memory does not
   slackwater plan MODEL|CSV [--svg FILE]                         memory plan of a model's graph, or of a list of buffers
   slackwater bench [MODEL] [--pp N] [--tg N] [--reps R]          prompt and generation rates
 
-Each command takes --json (one JSON object as the last line) and --help.`;
+Each command takes --json (one JSON object as the last line) and --help. slackwater --version prints the version.`;
 
 /** Runs the command line. Returns the exit status: 0, 1 for an error, 2 for a wrong call. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -40,6 +41,10 @@ export async function main(argv: readonly string[]): Promise<number> {
   if (name === undefined || name === "help" || name === "--help" || name === "-h") {
     console.log(HELP);
     return name === undefined ? 2 : 0;
+  }
+  if (name === "--version" || name === "-v") {
+    console.log(packageVersion());
+    return 0;
   }
   const command = COMMANDS.get(name);
   if (command === undefined) {

@@ -48,10 +48,7 @@ export async function compileCore(option: WasmOption | undefined, shared: boolea
   return { module: await compile(await coreBytes("simd"), shared, "simd"), build: "simd" };
 }
 
-async function compileGiven(
-  option: Exclude<WasmOption, string>,
-  shared: boolean,
-): Promise<WasmModule> {
+async function compileGiven(option: Exclude<WasmOption, string>, shared: boolean): Promise<WasmModule> {
   if (option instanceof WebAssembly.Module) return option;
   const response = option instanceof URL ? await fetch(option) : option;
   if (!(response instanceof Response)) return compile(bytesOf(response), shared, "the given bytes");
@@ -98,9 +95,13 @@ function refused(from: string, cause: unknown): DeviceError {
     return new DeviceError("bad-wasm", message, { cause });
   }
   const needs = from === "relaxed" ? "relaxed SIMD" : "SIMD";
-  return new DeviceError("no-simd", `wasm: this engine cannot compile the core (${from}); it needs ${needs}`, {
-    cause,
-  });
+  return new DeviceError(
+    "no-simd",
+    `wasm: this engine cannot compile the core (${from}); it needs ${needs}`,
+    {
+      cause,
+    },
+  );
 }
 
 /** A copy of the module whose memory import is shared or not. Atomics work on plain memory too; only waiting does not. */
