@@ -7,6 +7,7 @@ import { evalCommand } from "./eval.ts";
 import { inspectCommand } from "./inspect.ts";
 import { planCommand } from "./plan.ts";
 import { planHost } from "./plan_model.ts";
+import { quantizeCommand } from "./quantize.ts";
 import { runCommand } from "./run.ts";
 import { packageVersion } from "./version.ts";
 
@@ -21,6 +22,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ["inspect", inspectCommand],
   ["plan", async (args) => planCommand(args, await planHost())],
   ["bench", benchCommand],
+  ["quantize", quantizeCommand],
 ]);
 
 const HELP = `slackwater: runs GGUF models in a wasm arena whose memory does not move
@@ -32,6 +34,7 @@ const HELP = `slackwater: runs GGUF models in a wasm arena whose memory does not
   slackwater inspect MODEL                                       header and exact memory plan, nothing loaded
   slackwater plan MODEL|CSV [--svg FILE]                         memory plan of a model's graph, or of a list of buffers
   slackwater bench [MODEL] [--pp N] [--tg N] [--reps R]          prompt and generation rates
+  slackwater quantize IN.gguf OUT.gguf TYPE                      the model in another type
 
 Each command takes --json (one JSON object as the last line) and --help. slackwater --version prints the version.`;
 
