@@ -9,6 +9,7 @@ import { planCommand } from "./plan.ts";
 import { planHost } from "./plan_model.ts";
 import { quantizeCommand } from "./quantize.ts";
 import { runCommand } from "./run.ts";
+import { packageVersion } from "./version.ts";
 
 /** A command: takes its arguments, prints to standard output. */
 export type Command = (args: readonly string[]) => Promise<void>;
@@ -35,7 +36,7 @@ const HELP = `slackwater: runs GGUF models in a wasm arena whose memory does not
   slackwater bench [MODEL] [--pp N] [--tg N] [--reps R]          prompt and generation rates
   slackwater quantize IN.gguf OUT.gguf TYPE                      the model in another type
 
-Each command takes --json (one JSON object as the last line) and --help.`;
+Each command takes --json (one JSON object as the last line) and --help. slackwater --version prints the version.`;
 
 /** Runs the command line. Returns the exit status: 0, 1 for an error, 2 for a wrong call. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -43,6 +44,10 @@ export async function main(argv: readonly string[]): Promise<number> {
   if (name === undefined || name === "help" || name === "--help" || name === "-h") {
     console.log(HELP);
     return name === undefined ? 2 : 0;
+  }
+  if (name === "--version" || name === "-v") {
+    console.log(packageVersion());
+    return 0;
   }
   const command = COMMANDS.get(name);
   if (command === undefined) {
