@@ -121,10 +121,8 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 };
 
-const ENCODERS = [
-  ...["bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "modern-bert", "gemma-embedding"],
-  ...["neo-bert", "eurobert"],
-];
+const ENCODERS =
+  "bert nomic-bert-moe jina-bert-v2 jina-bert-v3 modern-bert neo-bert eurobert gemma-embedding".split(" ");
 
 /** One model in double precision. */
 export class Model64 {
