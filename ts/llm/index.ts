@@ -38,6 +38,7 @@ export {
   planModel,
   readModelHeader,
 } from "./plan_model.ts";
+export { type QuantizeOptions, quantizeGguf, type QuantizeReport } from "./quantize/quantize.ts";
 export type { RankedDocument, RerankOptions } from "./rerank.ts";
 export { SAMPLING_DEFAULTS, type SamplingOptions } from "./sampling.ts";
 export type { ContextShift } from "./shift.ts";

@@ -5,12 +5,12 @@
 
 import { Status } from "../../assembly/abi.ts";
 import { builtinModule } from "../builtin.ts";
-import type { Exports } from "./wasm.ts";
+import { type Exports, instanceOf, type WasmMemory, type WasmModule } from "./instance.ts";
 
 /** First message to a worker. */
 export interface WorkerInit {
-  readonly module: WebAssembly.Module;
-  readonly memory: WebAssembly.Memory;
+  readonly module: WasmModule;
+  readonly memory: WasmMemory;
   readonly ith: number;
   readonly leader: boolean;
 }
@@ -76,10 +76,7 @@ function start(port: Port): void {
       return;
     }
     const { module, memory, ith, leader } = data as WorkerInit;
-    const abort = (): never => {
-      throw new Error("abort");
-    };
-    core = new WebAssembly.Instance(module, { env: { memory, abort } }).exports as unknown as Exports;
+    core = instanceOf(module, memory);
     const seen = core.jobNumber();
     port.postMessage("ready");
     if (!leader) serve(core, ith, seen);
