@@ -51,19 +51,27 @@ async function compileGiven(
   shared: boolean,
 ): Promise<WebAssembly.Module> {
   if (option instanceof WebAssembly.Module) return option;
-  const response = option instanceof URL ? await fetch(option) : option;
-  if (!(response instanceof Response)) {
-    const bytes = ArrayBuffer.isView(response)
-      ? new Uint8Array(response.buffer, response.byteOffset, response.byteLength)
-      : new Uint8Array(response);
-    return compile(bytes, shared, "the given bytes");
+  if (option instanceof URL || option instanceof Response) {
+    const { bytes, from } = await fetchCore(option);
+    return compile(bytes, shared, from);
   }
+  const bytes = ArrayBuffer.isView(option)
+    ? new Uint8Array(option.buffer, option.byteOffset, option.byteLength)
+    : new Uint8Array(option);
+  return compile(bytes, shared, "the given bytes");
+}
+
+/** The bytes of a core file that lies elsewhere. @throws {DeviceError} bad-wasm for a status that is no success */
+export async function fetchCore(
+  option: URL | Response,
+): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly from: string }> {
+  const response = option instanceof URL ? await fetch(option) : option;
   if (!response.ok) {
     throw new DeviceError("bad-wasm", `wasm: ${response.url}: status ${response.status}`, {
       actual: response.status,
     });
   }
-  return compile(new Uint8Array(await response.arrayBuffer()), shared, response.url);
+  return { bytes: new Uint8Array(await response.arrayBuffer()), from: response.url };
 }
 
 async function compile(bytes: Uint8Array, shared: boolean, from: string): Promise<WebAssembly.Module> {
