@@ -3,10 +3,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { entriesOf, packing, pareto, sweepFault, training } from "../tests/plan_lists.ts";
+import { entriesOf, packing, pareto, sweepFault, toColumns, training } from "../tests/plan_lists.ts";
 import { planWasm } from "../tests/plan_data.ts";
 import { readCsv } from "../ts/cli/plan.ts";
-import type { Lifetime, LifetimeColumns, PlanOptions } from "../ts/runtime/plan_check.ts";
+import type { LifetimeColumns, PlanOptions } from "../ts/runtime/plan_check.ts";
 import { planBuffers } from "../ts/runtime/plan_list.ts";
 
 const { values } = parseArgs({
@@ -16,10 +16,6 @@ const { values } = parseArgs({
     planning: { type: "string", default: "../shared/planning" },
   },
 });
-
-function toColumns(list: readonly Lifetime[]): LifetimeColumns {
-  return { lower: list.map((b) => b.lower), upper: list.map((b) => b.upper), size: list.map((b) => b.size) };
-}
 
 function median(v: number[]): number {
   return v.sort((a, b) => a - b)[v.length >> 1] ?? NaN;

@@ -19,10 +19,12 @@ import { type Strides, contiguous, nbytes, nelements, shape4 } from "../ts/shape
 import { Type } from "../ts/types.ts";
 
 const START = 1 << 20;
+/** Scratch of a quantizer. */
+const SEARCH_BYTES = 640;
 
 interface Exports {
   run(records: number, first: number, last: number, nth: number): number;
-  quantizeRow(type: number, px: number, py: number, n: number): number;
+  quantizeRow(type: number, px: number, py: number, n: number, pq: number, ps: number): number;
   dequantizeRow(type: number, px: number, py: number, n: number): number;
   quadScratch(rowBytes: number): number;
   toQuads(type: number, p: number, rowBytes: number, nRows: number, ps: number): number;
@@ -94,11 +96,12 @@ export class Core {
     return new Float32Array(this.bytes.slice(p, p + 4 * n).buffer);
   }
 
-  /** f32 to a row of `type`. */
-  quantize(type: Type, x: Float32Array): Uint8Array {
+  /** f32 to a row of `type`; `importance` of each column, where given. */
+  quantize(type: Type, x: Float32Array, importance?: Float32Array): Uint8Array {
     const size = nbytes(type, shape4([x.length]), contiguous(type, shape4([x.length])));
     const py = this.alloc(size);
-    if (!this.#exports.quantizeRow(type, this.put(x), py, x.length))
+    const pq = importance === undefined ? 0 : this.put(importance);
+    if (!this.#exports.quantizeRow(type, this.put(x), py, x.length, pq, this.alloc(SEARCH_BYTES)))
       throw new Error(`quantizeRow(${Type[type]})`);
     return this.bytes.slice(py, py + size);
   }

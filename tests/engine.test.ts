@@ -309,7 +309,7 @@ async function withReference<T>(
 ): Promise<T> {
   const backend = new ReferenceBackend(options);
   return withEngine({}, async (cpu) =>
-    use(new Engine({ module: null as never, build: "simd" }, cpu.core, cpu.arena, backend), backend),
+    use(new Engine({ module: null as never, build: "simd" }, cpu.core, cpu.arena, [backend]), backend),
   );
 }
 

@@ -1,4 +1,4 @@
-// WebGPU for tests in Node: the package "webgpu" on the software Vulkan that comes with Debian's Chromium.
+// WebGPU for tests outside browsers: Deno's own, in Node the package "webgpu" on the software Vulkan that comes with Debian's Chromium.
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -15,6 +15,8 @@ export function testGpu(): Promise<GPU | undefined> {
 }
 
 async function open(): Promise<GPU | undefined> {
+  const { gpu: own } = (globalThis.navigator ?? {}) as { readonly gpu?: GPU };
+  if (own !== undefined) return (await own.requestAdapter()) === null ? undefined : own;
   if (!existsSync(PACKAGE)) return undefined;
   // read by the driver's loader when the package starts
   if (existsSync(SWIFTSHADER)) process.env.VK_ICD_FILENAMES ??= SWIFTSHADER;

@@ -12,6 +12,8 @@ const host: GraphHost = {
   plan: () => [],
   compute: () => Promise.resolve(),
   release: () => undefined,
+  pin: () => undefined,
+  splitsText: () => "",
 };
 const graph = (): Graph => new Graph(host);
 

@@ -65,14 +65,17 @@ describe("weights", () => {
     foreign.dispose();
   });
 
-  test("a buffer that was given back is neither written nor read", async () => {
+  test("memory that was given back is neither written nor read", async () => {
     const g = engine.graph();
     const t = g.weight("t", Type.F32, [4]);
-    const buffer = engine.allocate([t], "weights");
+    const memory = engine.allocate([t], "weights");
     t.write(A);
-    buffer.dispose();
-    expect(() => t.write(A)).toThrow(code("disposed"));
-    await expect(t.read()).rejects.toThrow(code("disposed"));
+    memory.dispose();
+    expect(() => t.write(A)).toThrow(code("not-planned"));
+    await expect(t.read()).rejects.toThrow(code("not-planned"));
+    const buffer = memory.buffers[0]!;
+    expect(() => buffer.write(0, new Uint8Array(4))).toThrow(code("disposed"));
+    await expect(buffer.read(0, 4)).rejects.toThrow(code("disposed"));
   });
 });
 

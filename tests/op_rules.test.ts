@@ -190,6 +190,27 @@ const REFUSED: Refused[] = [
     message: "cpy: [33,1,1,1] and [32]: rows are no multiple of the block",
   },
   {
+    op: Op.CPY,
+    src: [x([64, 2]), undefined, x([32])],
+    params: { type: Type.Q4_0 },
+    code: "bad-shape",
+    message: "cpy: [64,2,1,1] and [32,1,1,1]: importance is a number for each column",
+  },
+  {
+    op: Op.CPY,
+    src: [x([64, 2], Type.F16), undefined, x([64])],
+    params: { type: Type.Q4_0 },
+    code: "bad-type",
+    message: "cpy: source is F16, expected F32",
+  },
+  {
+    op: Op.CPY,
+    src: [x([64, 2]), undefined, x([64])],
+    params: { type: Type.F16 },
+    code: "bad-shape",
+    message: "cpy: [64,2,1,1] and [64,2,1,1]: importance is for whole rows that become blocks",
+  },
+  {
     op: Op.CONCAT,
     src: [x([4, 3]), x([4, 3, 2])],
     params: { dim: 0 },

@@ -63,8 +63,15 @@ export function dynamicBestFit(list: readonly Lifetime[]): { offsets: number[]; 
 /** Most bytes alive at once, looking at every birth. */
 export function lowerBoundOf(list: readonly Lifetime[]): number {
   const alive = list.filter((b) => b.upper > b.lower);
-  const at = (t: number): number => alive.reduce((s, b) => (b.lower <= t && t < b.upper ? s + b.size : s), 0);
-  return alive.reduce((m, b) => Math.max(m, at(b.lower)), 0);
+  const births = [...alive].sort((a, b) => a.lower - b.lower);
+  const deaths = [...alive].sort((a, b) => a.upper - b.upper);
+  let [bytes, most, j] = [0, 0, 0];
+  for (const b of births) {
+    for (; deaths[j]!.upper <= b.lower; j++) bytes -= deaths[j]!.size;
+    bytes += b.size;
+    most = Math.max(most, bytes);
+  }
+  return most;
 }
 
 /** What ggml's graph allocator makes of a graph. */

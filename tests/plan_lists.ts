@@ -1,5 +1,5 @@
 // Seeded generators of lifetime lists for the planner's tests and benchmark.
-import type { LifetimeColumns } from "../ts/runtime/plan_check.ts";
+import type { Lifetime, LifetimeColumns } from "../ts/runtime/plan_check.ts";
 
 /** Columns that can be written to. */
 export interface Columns extends LifetimeColumns {
@@ -96,6 +96,11 @@ function shuffled(pieces: [number, number, number, number][], r: () => number): 
     c.size[i] = b - a;
   });
   return c;
+}
+
+/** The columns of a list. */
+export function toColumns(list: readonly Lifetime[]): LifetimeColumns {
+  return { lower: list.map((b) => b.lower), upper: list.map((b) => b.upper), size: list.map((b) => b.size) };
 }
 
 /** Lists the entries of columns, optionally mirrored in time. */

@@ -1,6 +1,7 @@
 // Storage types: byte equality with golden vectors, every 16-bit float, error bounds, values that are not finite.
 import { beforeAll, describe, expect, test } from "vitest";
 import { parseGguf } from "../ts/gguf/index.ts";
+import { createEngine } from "../ts/runtime/engine.ts";
 import { nelements } from "../ts/shape.ts";
 import { Type, typeInfo, typeOf } from "../ts/types.ts";
 import { Core, samples, stream } from "./core.ts";
@@ -20,6 +21,7 @@ interface GoldenCase {
   readonly n: number;
   readonly src: Uint8Array;
   readonly dst: Uint8Array;
+  readonly importance: Float32Array | undefined;
 }
 
 function goldenCases(): GoldenCase[] {
@@ -41,7 +43,18 @@ function goldenCases(): GoldenCase[] {
       const type = typeOf(qtype)!;
       const op = text(`${name}.op`);
       const dst = tensorByName.get(`${name}/dst`)!;
-      return { name, op, type, how, n: nelements(dst.ne), src: data(key), dst: data(`${name}/dst`) };
+      const matrix = `${name}/imatrix`;
+      const importance = tensorByName.has(matrix) ? new Float32Array(data(matrix).buffer) : undefined;
+      return {
+        name,
+        op,
+        type,
+        how,
+        n: nelements(dst.ne),
+        src: data(key),
+        dst: data(`${name}/dst`),
+        importance,
+      };
     });
 }
 
@@ -56,17 +69,14 @@ const BYTE_EXACT = [
   Type.Q8_1,
   Type.Q8_K,
   Type.MXFP4,
-];
-const DECODED = [
-  ...BYTE_EXACT,
   Type.Q2_K,
   Type.Q3_K,
   Type.Q4_K,
   Type.Q5_K,
   Type.Q6_K,
-  Type.IQ4_NL,
   Type.IQ4_XS,
 ];
+const DECODED = [...BYTE_EXACT, Type.IQ4_NL];
 
 describeWith("golden", "golden vectors", () => {
   const cases = goldenCases();
@@ -76,7 +86,7 @@ describeWith("golden", "golden vectors", () => {
     "%s: bytes equal",
     (_, c) => {
       const x = new Float32Array(c.src.buffer);
-      expect(core.quantize(c.type, x)).toEqual(c.dst);
+      expect(core.quantize(c.type, x, c.importance)).toEqual(c.dst);
     },
   );
 
@@ -159,6 +169,26 @@ const ERRORS: readonly (readonly [Type, number])[] = [
   [Type.Q8_K, 1 / 127],
   [Type.IQ4_NL, 0.2],
   [Type.MXFP4, 0.25],
+  [Type.Q2_K, 0.6],
+  [Type.Q3_K, 0.35],
+  [Type.Q4_K, 0.15],
+  [Type.Q5_K, 0.08],
+  [Type.Q6_K, 0.05],
+  [Type.IQ4_XS, 0.2],
+];
+/** Types of which importance makes other blocks. */
+const WEIGHED: readonly Type[] = [
+  Type.Q4_0,
+  Type.Q4_1,
+  Type.Q5_0,
+  Type.Q5_1,
+  Type.Q2_K,
+  Type.Q3_K,
+  Type.Q4_K,
+  Type.Q5_K,
+  Type.Q6_K,
+  Type.IQ4_NL,
+  Type.IQ4_XS,
 ];
 
 describe("block types", () => {
@@ -197,4 +227,62 @@ describe("block types", () => {
     const x = new Float32Array(bits.buffer).fill(Infinity, 0, 3).fill(-1e-45, 300, 600);
     core.dequantize(type, core.quantize(type, x), x.length);
   });
+});
+
+test("casts by search give the same bytes on one thread and on three, from F32 and F16", async () => {
+  const x = samples(256 * 7, stream(5));
+  const cast = async (nThreads: number, from: Type, type: Type, weighed: boolean): Promise<Uint8Array> => {
+    using engine = await createEngine({ nThreads });
+    using g = engine.graph();
+    const src = g.input("x", from, [256, 7]);
+    const importance = weighed ? g.input("importance", Type.F32, [256]) : undefined;
+    const y = g.cast(src, type, importance).asOutput();
+    g.plan();
+    src.write(from === Type.F32 ? x : core.quantize(from, x));
+    importance?.write(x.subarray(0, 256).map(Math.abs));
+    await g.compute();
+    return y.readBytes();
+  };
+  for (const type of [Type.Q2_K, Type.Q6_K, Type.IQ4_XS]) {
+    for (const weighed of [false, true]) {
+      const once = await cast(1, Type.F32, type, weighed);
+      expect(await cast(3, Type.F32, type, weighed)).toEqual(once);
+      const row = x.subarray(0, 256);
+      const alone = core.quantize(type, row, weighed ? row.map(Math.abs) : undefined);
+      expect(once.subarray(0, alone.length)).toEqual(alone);
+    }
+    const halves = core.dequantize(Type.F16, core.quantize(Type.F16, x), x.length);
+    expect(await cast(2, Type.F16, type, false)).toEqual(core.quantize(type, halves));
+  }
+});
+
+describe("importance of columns", () => {
+  const n = 1024;
+  const x = samples(n, stream(11)).map((v, i) => v * (i % 7 === 0 ? 3 : 1));
+  // a few columns matter far more than others
+  const importance = Float32Array.from({ length: n }, (_, i) => (i % 16 === 5 ? 40 : 0.5 + (i % 3)));
+  const loss = (y: Float32Array): number =>
+    y.reduce((sum, v, i) => sum + importance[i]! * (v - x[i]!) ** 2, 0);
+
+  test.each(WEIGHED.map((t) => [Type[t], t] as const))("%s: the weighed error is less", (_, type) => {
+    const plain = core.dequantize(type, core.quantize(type, x), n);
+    const weighed = core.dequantize(type, core.quantize(type, x, importance), n);
+    expect(loss(weighed)).toBeLessThan(loss(plain));
+  });
+
+  test.each(WEIGHED.map((t) => [Type[t], t] as const))(
+    "%s: zeros stay zeros, only NaN comes of a NaN, nothing traps",
+    (_, type) => {
+      const { blockSize } = typeInfo(type)!;
+      const y = new Float32Array(3 * blockSize);
+      const ones = new Float32Array(3 * blockSize).fill(1);
+      const zero = core.dequantize(type, core.quantize(type, y, ones), y.length);
+      expect(zero.every((v) => v === 0)).toBe(true);
+      y[blockSize + 5] = NaN;
+      const bad = core.dequantize(type, core.quantize(type, y, ones), y.length);
+      expect(bad.subarray(blockSize, 2 * blockSize).every(Number.isNaN)).toBe(true);
+      const bits = Uint32Array.from({ length: 1024 }, () => (stream(type)() + 1) * 2 ** 31);
+      core.quantize(type, new Float32Array(bits.buffer).fill(Infinity, 0, 3), new Float32Array(1024));
+    },
+  );
 });

@@ -83,7 +83,7 @@ function addToBlocks(n: Node, ith: i32, nth: i32): void {
       const p = px + ((<usize>i) << 2);
       store<f32>(p, load<f32>(p) + loadFloat(b.type, pb + <usize>(i % b.ne0) * b.nb0));
     }
-    if (!quantizeRow(n.type, px, rowPtr(n, r), n.ne0)) unreachable();
+    if (!quantizeRow(n.type, px, rowPtr(n, r), n.ne0, 0, 0)) unreachable();
   }
 }
 

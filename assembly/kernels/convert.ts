@@ -9,11 +9,13 @@
 import { Type } from "../abi";
 import { loadLanes, storeLanes } from "../math/lanes";
 import { blockSize, dequantizeRow, quantizeRow } from "../quants/index";
+import { SEARCH_BYTES } from "../quants/search";
 
 /** Elements converted at once through scratch; a multiple of every block. */
 const PIECE = 256;
-/** Scratch bytes a thread needs to write block types from F16 or BF16. */
-export const PIECE_BYTES: usize = PIECE * 4;
+const PIECE_BYTES: usize = PIECE * 4;
+/** Scratch bytes a thread needs to write block types: a piece as f32, and what their search wants. */
+export const BLOCK_SCRATCH: usize = PIECE_BYTES + SEARCH_BYTES;
 
 /** Bytes of an element of a type without blocks; 0 for block types. */
 export function elementBytes(type: i32): usize {
@@ -48,7 +50,8 @@ function isFloat(type: i32): bool {
 
 /**
  * Moves `n` elements of type tx, sx bytes apart, to type ty, sy bytes apart (of a block: from one to the next).
- * `pieces` is scratch of PIECE_BYTES, needed from F16 or BF16 to block types only.
+ *
+ * @param scratch BLOCK_SCRATCH, needed from F16 or BF16 to block types and to types with super-blocks only
  */
 export function convert(
   tx: i32,
@@ -58,15 +61,21 @@ export function convert(
   py: usize,
   sy: usize,
   n: i32,
-  pieces: usize = 0,
+  scratch: usize = 0,
 ): void {
   const bx = elementBytes(tx);
   const by = elementBytes(ty);
   if (tx == ty) return copy(bx, px, sx, py, sy, bx == 0 ? n / blockSize(tx) : n);
   if (ty == Type.F32 && (bx == 0 || sx == bx) && sy == 4 && dequantizeRow(tx, px, py, n)) return;
-  if (tx == Type.F32 && (by == 0 || sy == by) && sx == 4 && quantizeRow(ty, px, py, n)) return;
+  if (
+    tx == Type.F32 &&
+    (by == 0 || sy == by) &&
+    sx == 4 &&
+    quantizeRow(ty, px, py, n, 0, scratch + PIECE_BYTES)
+  )
+    return;
   if (isFloat(tx) && isFloat(ty)) return floats(tx, px, sx, ty, py, sy, n);
-  if (isFloat(tx) && by == 0) return quantizePieces(tx, px, ty, py, sy, n, pieces);
+  if (isFloat(tx) && by == 0) return quantizePieces(tx, px, ty, py, sy, n, scratch);
   integers(tx, px, sx, ty, py, sy, n);
 }
 
@@ -94,7 +103,7 @@ function quantizePieces(tx: i32, px: usize, ty: i32, py: usize, sy: usize, n: i3
   for (; n > 0; n -= PIECE) {
     const k = min(n, PIECE);
     dequantizeRow(tx, px, pieces, k);
-    if (!quantizeRow(ty, pieces, py, k)) unreachable();
+    if (!quantizeRow(ty, pieces, py, k, 0, pieces + PIECE_BYTES)) unreachable();
     px += <usize>PIECE * elementBytes(tx);
     py += offsetOf(ty, sy, PIECE);
   }

@@ -35,6 +35,9 @@ export const OPEN = -1;
 // Internal: go on with the list in hand.
 const DOWN = 2;
 
+// Runs with fixed preferences before the random ones, and a slack above every count.
+const FIXED_RUNS = 6;
+const SLACK = 10000;
 // Trouble of a section is scaled down to this before a run.
 const TROUBLE_MAX: f64 = 100;
 
@@ -70,10 +73,12 @@ function pushFrame(s: Search, buffer: i32, l: i32, r: i32, mark: i32, list: i32)
   return f;
 }
 
-// Lowest open buffer of the list in hand that can sit at its base, or -1; s.left = how many are open. A slot nobody can
-// fill any more (all that could have stood there start above) also gives -1.
-function choose(s: Search): i32 {
-  let found = -1;
+// The open buffer of the list in hand to place next, or -1: of those lowest that can sit at their base the first, or the
+// one that some section needs most. s.left = how many are open. A slot nobody can fill any more (all that could have
+// stood there start above) also gives -1.
+function choose(p: Plan, s: Search): i32 {
+  const found = s.nLists;
+  let end = found;
   let low = i32.MAX_VALUE;
   let slot = i32.MAX_VALUE;
   let left = 0;
@@ -83,13 +88,43 @@ function choose(s: Search): i32 {
     const base = geti(s.base, b);
     left++;
     slot = min(slot, base + geti(s.units, b));
-    if (base >= low || geti(s.low, b) != base) continue;
+    if (base > low || geti(s.low, b) != base) continue;
+    if (base < low) end = found;
     low = base;
-    found = b;
+    puti(s.lists, end++, b);
   }
   s.seen += s.r - s.l;
   s.left = left;
-  return low >= slot ? -1 : found;
+  if (low >= slot) return -1;
+  return s.slack < 0 || end == found + 1 ? geti(s.lists, found) : needed(p, s, low, end);
+}
+
+// lists[nLists..end) can sit at height v. Of the section that has fewest of them, the first: where only one can lie there
+// is nothing to choose. Leaving a gap counts as `slack` more where there is room for one, and with `blame` sections that
+// failed often come first.
+function needed(p: Plan, s: Search, v: i32, end: i32): i32 {
+  for (let i = s.nLists; i < end; i++) cover(p, s, geti(s.lists, i), 1);
+  let found = -1;
+  let least: f64 = Infinity;
+  for (let i = s.nLists; i < end; i++) {
+    const b = geti(s.lists, i);
+    for (let k = geti(p.c0, b), e = geti(p.c1, b); k < e; k++) {
+      let c = f64(geti(s.cover, k) + (v + geti(s.rest, k) < s.cap ? s.slack : 0));
+      if (s.blame) c /= 1 + getf(p.weight, k);
+      if (c >= least) continue;
+      least = c;
+      found = b;
+    }
+  }
+  for (let i = s.nLists; i < end; i++) cover(p, s, geti(s.lists, i), -1);
+  return found;
+}
+
+function cover(p: Plan, s: Search, b: i32, d: i32): void {
+  const e = geti(p.c1, b);
+  let k = geti(p.c0, b);
+  s.seen += e - k;
+  for (; k < e; k++) puti(s.cover, k, geti(s.cover, k) + d);
 }
 
 // Nothing open in the list lies below the buffer chosen.
@@ -110,7 +145,7 @@ function exhausted(p: Plan, s: Search): bool {
 // Works on the list in hand until a buffer is placed or the list is decided.
 function descend(p: Plan, s: Search): i32 {
   for (;;) {
-    const b = choose(s);
+    const b = choose(p, s);
     if (s.left == 0) return FOUND;
     if (b < 0) return IMPOSSIBLE;
     if (exhausted(p, s)) return OPEN;
@@ -267,19 +302,24 @@ function luby(i: i32): i32 {
   return (1 << k) - 1 == i ? 1 << (k - 1) : luby(i - (1 << (k - 1)) + 1);
 }
 
-// Three preferences that work often, then random ones; the trouble term follows the sections that failed.
+// Three preferences that work often, with and without a look at what sections need, then random ones; the trouble term
+// follows the sections that failed.
 function prefer(p: Plan, s: Search): void {
   const run = ++s.run;
   memory.fill(s.noise, 0, (<usize>p.n) << 3);
-  s.lifetime = run == 1 ? 1 : 1e-3;
-  s.size = run == 3 ? 1e-6 : 1e-3;
-  s.load = run == 1 ? 0 : 1;
+  s.lifetime = run <= 2 ? 1 : 1e-3;
+  s.size = run > 4 ? 1e-6 : 1e-3;
+  s.load = run <= 2 ? 0 : 1;
   s.trouble = 0;
-  if (run > 3) {
+  s.slack = run & 1 ? SLACK : -1;
+  s.blame = false;
+  if (run > FIXED_RUNS) {
     s.lifetime = random(p) * 1.2;
     s.size = random(p) * 1.2;
     s.load = random(p) < 0.5 ? random(p) * 8 : 0;
     s.trouble = random(p) < 0.7 ? random(p) * 2 : 0;
+    s.slack = random(p) < 0.4 ? SLACK : i32(random(p) * 4) - 1;
+    s.blame = random(p) < 0.7;
     const amount = random(p) < 0.5 ? 0 : random(p) * 0.3;
     for (let b = 0; b < p.n; b++) putf(s.noise, b, amount * random(p));
   }

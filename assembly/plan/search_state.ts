@@ -56,6 +56,8 @@ export class Search {
   witness: usize;
   mark: usize;
   dirty: usize;
+  /** buffers that can sit at the height in hand, 0 between nodes */
+  cover: usize;
   nDirty: i32;
   stamp: i32;
 
@@ -82,6 +84,10 @@ export class Search {
   size: f64;
   load: f64;
   trouble: f64;
+  /** what a gap counts when sections are compared by need; -1: they are not */
+  slack: i32;
+  /** sections that failed often come first */
+  blame: bool;
 }
 
 /** Trail entries and list entries for `n` buffers; a run that needs more gives up. */
@@ -108,7 +114,7 @@ export function searchBytes(n: i32): usize {
   return (
     offsetof<Search>() +
     256 +
-    k * (32 + 24) +
+    k * (32 + 28) +
     rows +
     <usize>trailMax(n) * 8 +
     <usize>listsMax(n) * 4 +
@@ -129,7 +135,7 @@ export function searchInit(p: Plan): Search | null {
   const fields = changetype<usize>(s);
   lay(p, fields + offsetof<Search>("units"), 4, n << 2); // units, base, low, pos
   lay(p, fields + offsetof<Search>("score"), 2, n << 3); // score, noise
-  lay(p, fields + offsetof<Search>("rest"), 6, m << 2); // rest .. dirty
+  lay(p, fields + offsetof<Search>("rest"), 7, m << 2); // rest .. cover
   s.near = take(p, (n * s.words) << 3);
   s.members = take(p, (m * s.words) << 3);
   s.open = take(p, (<usize>s.words) << 3);
@@ -212,6 +218,7 @@ export function searchReset(p: Plan, s: Search, capacity: f64): bool {
   memory.fill(s.floor, 0, m);
   memory.fill(s.witness, 0xff, m);
   memory.fill(s.mark, 0, m);
+  memory.fill(s.cover, 0, m);
   memory.fill(s.rest, 0, m);
   memory.fill(s.crossing, 0, m);
   memory.fill(s.open, 0, (<usize>s.words) << 3);

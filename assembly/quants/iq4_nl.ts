@@ -5,6 +5,8 @@
 import { byteMask, halfOf, nibbleBytes, signedCodes } from "../math/dot";
 import { f16ToF32, f16x4ToF32, f32ToF16 } from "../math/f16";
 import { extreme } from "./range";
+import { at, farthest, hasBad, squares, WEIGHTS } from "./search";
+import { BAD, squaresOf } from "./super_search";
 
 const BYTES: usize = 18;
 
@@ -119,5 +121,60 @@ export function quantizeIQ4_NL(px: usize, py: usize, n: i32): void {
       store<u8>(pq, j < 16 ? <u8>q : <u8>(load<u8>(pq, 2) | (q << 4)), 2);
     }
     store<u16>(py, <u16>f32ToF16(id == 0 ? 0 : b > 0 ? a / b : top * 0));
+  }
+}
+
+/** Candidates on either side of the base. */
+const TRIES = 7;
+
+/** Scale of 32 values as multiples of levels, of the base and candidates around it; 0 for nothing but zeros. */
+export function searchLevels(px: usize, pw: usize): f32 {
+  const top = farthest(px, 32);
+  if (abs(top) < <f32>1e-15) return 0;
+  let scale: f32 = 0;
+  let best: f32 = 0;
+  for (let j = 0; j <= 2 * TRIES + 1; j++) {
+    const id: f32 = j == 0 ? 1 / (-top / -127) : (<f32>(j - 1 - TRIES) + -127) / top;
+    let a: f32 = 0;
+    let b: f32 = 0;
+    for (let i = 0; i < 32; i++) {
+      const x = at(px, i);
+      const q = level(<usize>nearestLevel(x * id));
+      const w = at(pw, i);
+      a += w * q * x;
+      b += w * q * q;
+    }
+    if (!(b > 0 && (j == 0 || a * a > best * b))) continue;
+    scale = a / b;
+    best = scale * a;
+  }
+  return scale;
+}
+
+/** Weights of 32 values: their squares, or by importance. */
+export function weighLevels(px: usize, pq: usize, pw: usize, sigma: f32): void {
+  if (pq == 0) return squaresOf(px, pw, 32);
+  for (let i = 0; i < 32; i++) {
+    const x = at(px, i);
+    store<f32>(pw + ((<usize>i) << 2), at(pq, i) * sqrt<f32>(sigma + x * x));
+  }
+}
+
+/** Codes of 32 values for an inverse scale, 16 bytes. */
+export function packLevels(px: usize, inverse: f32, py: usize): void {
+  for (let j = 0; j < 16; j++) {
+    const q = nearestLevel(at(px, j) * inverse) | (nearestLevel(at(px, j + 16) * inverse) << 4);
+    store<u8>(py + j, <u8>q);
+  }
+}
+
+/** The same by search, with importance pq; ps scratch of search.ts. */
+export function quantizeIQ4_NLWeighted(px: usize, pq: usize, py: usize, n: i32, ps: usize): void {
+  for (let end = px + ((<usize>n) << 2); px < end; px += 128, pq += 128, py += BYTES) {
+    const sigma = squares(px, 32) * <f32>(<f32>2 / 32);
+    weighLevels(px, pq, ps + WEIGHTS, sigma);
+    const d = searchLevels(px, ps + WEIGHTS);
+    store<u16>(py, hasBad(px, 32) ? BAD : <u16>f32ToF16(d));
+    packLevels(px, d != 0 ? 1 / d : 0, py + 2);
   }
 }

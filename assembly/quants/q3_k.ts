@@ -7,7 +7,10 @@
 //   108 d f16
 
 import { f16ToF32 } from "../math/f16";
+import { packPairs } from "./q2_k";
+import { BLOCK_SCALES } from "./search";
 import { dequantizeSuper, oneBit, twoBits } from "./super";
+import { searchThrees } from "./super_search";
 
 /** Half a super-block at a time; methods as in quants/super.ts. */
 @unmanaged
@@ -83,4 +86,31 @@ export class Q3_K {
 /** `n` weights at px to f32 at py. */
 export function dequantizeQ3_K(px: usize, py: usize, n: i32): void {
   dequantizeSuper<Q3_K>(px, py, n);
+}
+
+/** `n` f32 at px to blocks at py; pq importance of each or 0, ps scratch of search.ts. */
+export function quantizeQ3_K(px: usize, pq: usize, py: usize, n: i32, ps: usize): void {
+  for (const end = px + ((<usize>n) << 2); px < end; px += 1024, py += 110) {
+    store<u16>(py, <u16>searchThrees(px, pq, ps), 108);
+    memory.fill(py, 0, 32);
+    for (let i: usize = 0; i < 256; i++) {
+      const high = load<u8>(ps + i) >> 2;
+      store<u8>(py + (i & 31), load<u8>(py + (i & 31)) | (high << (<u8>(i >> 5))));
+    }
+    packPairs(ps, py + 32);
+    packScales(ps + BLOCK_SCALES, py + 96);
+    if (pq != 0) pq += 1024;
+  }
+}
+
+// Sixteen scales of six bits to 12 bytes.
+function packScales(pl: usize, py: usize): void {
+  memory.fill(py, 0, 12);
+  for (let k: usize = 0; k < 16; k++) {
+    const s = load<u8>(pl + k);
+    const low = py + (k & 7);
+    store<u8>(low, load<u8>(low) | ((s & 15) << (k < 8 ? 0 : 4)));
+    const high = py + 8 + (k & 3);
+    store<u8>(high, load<u8>(high) | ((s >> 4) << (<u8>(2 * (k >> 2)))));
+  }
 }

@@ -5,8 +5,10 @@
 //   48 qs[128]       as in Q4_K
 
 import { f16ToF32 } from "../math/f16";
-import { sixBitMins, sixBitScales } from "./six";
+import { packRuns } from "./q4_k";
+import { packSixes, sixBitMins, sixBitScales } from "./six";
 import { dequantizeSuper, nibble, oneBit } from "./super";
+import { searchRanges } from "./super_search";
 
 /** Half a super-block at a time; methods as in quants/super.ts. */
 @unmanaged
@@ -77,4 +79,18 @@ export class Q5_K {
 /** `n` weights at px to f32 at py. */
 export function dequantizeQ5_K(px: usize, py: usize, n: i32): void {
   dequantizeSuper<Q5_K>(px, py, n);
+}
+
+/** `n` f32 at px to blocks at py; pq importance of each or 0, ps scratch of search.ts. */
+export function quantizeQ5_K(px: usize, pq: usize, py: usize, n: i32, ps: usize): void {
+  for (const end = px + ((<usize>n) << 2); px < end; px += 1024, py += 176) {
+    packSixes(searchRanges(px, pq, ps, 31, 63, 32), ps, py);
+    memory.fill(py + 16, 0, 32);
+    for (let i: usize = 0; i < 256; i++) {
+      const p = py + 16 + (i & 31);
+      store<u8>(p, load<u8>(p) | ((load<u8>(ps + i) >> 4) << (<u8>(i >> 5))));
+    }
+    packRuns(ps, py + 48);
+    if (pq != 0) pq += 1024;
+  }
 }

@@ -5,7 +5,9 @@
 //   192 scales[16] i8 | 208 d f16
 
 import { f16ToF32 } from "../math/f16";
+import { BLOCK_SCALES } from "./search";
 import { dequantizeSuper, nibble, twoBits } from "./super";
+import { searchSixes } from "./super_search";
 
 /** Half a super-block at a time; methods as in quants/super.ts. */
 @unmanaged
@@ -76,4 +78,28 @@ export class Q6_K {
 /** `n` weights at px to f32 at py. */
 export function dequantizeQ6_K(px: usize, py: usize, n: i32): void {
   dequantizeSuper<Q6_K>(px, py, n);
+}
+
+/** `n` f32 at px to blocks at py; pq importance of each or 0, ps scratch of search.ts. */
+export function quantizeQ6_K(px: usize, pq: usize, py: usize, n: i32, ps: usize): void {
+  for (const end = px + ((<usize>n) << 2); px < end; px += 1024, py += 210) {
+    store<u16>(py, <u16>searchSixes(px, pq, ps), 208);
+    packHalf(ps, py, py + 128);
+    packHalf(ps + 128, py + 64, py + 160);
+    memory.copy(py + 192, ps + BLOCK_SCALES, 16);
+    if (pq != 0) pq += 1024;
+  }
+}
+
+// 128 codes of six bits.
+function packHalf(pl: usize, py: usize, ph: usize): void {
+  for (let l: usize = 0; l < 32; l++) {
+    const a = load<u8>(pl + l);
+    const b = load<u8>(pl + l, 32);
+    const c = load<u8>(pl + l, 64);
+    const d = load<u8>(pl + l, 96);
+    store<u8>(py + l, (a & 15) | (c << 4));
+    store<u8>(py + l, (b & 15) | (d << 4), 32);
+    store<u8>(ph + l, (a >> 4) | ((b >> 4) << 2) | ((c >> 4) << 4) | ((d >> 4) << 6));
+  }
 }

@@ -60,10 +60,7 @@ export function dequantizeSuper<T>(px: usize, py: usize, n: i32): void {
 }
 
 function dequantizeHalf<T>(px: usize, py: usize, half: i32, s: v128, m: v128): void {
-  dequantizeRun<T>(px, py, half, 0, s, m);
-  dequantizeRun<T>(px, py + 128, half, 1, s, m);
-  dequantizeRun<T>(px, py + 256, half, 2, s, m);
-  dequantizeRun<T>(px, py + 384, half, 3, s, m);
+  for (let j = 0; j < 4; j++, py += 128) dequantizeRun<T>(px, py, half, j, s, m);
 }
 
 

@@ -11,7 +11,7 @@ import type { Engine } from "../../ts/runtime/engine.ts";
 import { rowBytes, type Strides } from "../../ts/shape.ts";
 import { isQuantized, Type, typeOf } from "../../ts/types.ts";
 import { limitOf, mismatch, nmse, type Values } from "./compare.ts";
-import type { Case, GraphSpec, GraphTensor, OperandSpec, OpSpec, QuantSpec } from "./file.ts";
+import type { Case, GraphSpec, GraphTensor, OperandSpec, OpSpec, QuantSpec } from "./cases.ts";
 import { comparableSlots, decodeParams } from "./params.ts";
 
 /** What became of a case; `reason` of a failure, `notBuilt` when the engine says that it lacks something. */
@@ -19,7 +19,7 @@ export type Outcome =
   { readonly kind: "passed" } | { readonly kind: "failed" | "notBuilt"; readonly reason: string };
 
 const PASSED: Outcome = { kind: "passed" };
-/** Block types whose bytes are fixed by their definition; those of others depend on a search. */
+/** Block types whose bytes must be those of the file: fixed by their definition, or found by the same search. */
 const EXACT: readonly Type[] = [
   Type.F16,
   Type.BF16,
@@ -30,6 +30,12 @@ const EXACT: readonly Type[] = [
   Type.Q8_0,
   Type.Q8_1,
   Type.Q8_K,
+  Type.Q2_K,
+  Type.Q3_K,
+  Type.Q4_K,
+  Type.Q5_K,
+  Type.Q6_K,
+  Type.IQ4_XS,
 ];
 // ggml computes these through a table of f16 values; they are computed exactly here. Limits of graphs: golden/README.md.
 const TABLE_UNARY: readonly number[] = [Unary.GELU, Unary.GELU_QUICK];
@@ -229,15 +235,17 @@ function attentionLimit({ tensors }: GraphSpec): number {
 // ---- quantizers
 
 async function runQuantize(engine: Engine, c: Case, spec: QuantSpec): Promise<Outcome> {
-  if (c.optional("imatrix") !== undefined) return { kind: "notBuilt", reason: "quantizing with importance" };
+  const importance = c.optional("imatrix");
   const x = c.tensor("src0");
   const dst = c.tensor("dst");
   const type = typed(spec.qtype);
   using g = engine.graph();
   const src = g.input("src0", x.type, x.ne);
-  const y = g.node(Op.CPY, define(Op.CPY), [src], { type }).asOutput();
+  const weights = importance && g.input("imatrix", Type.F32, [x.ne[0]!]);
+  const y = g.node(Op.CPY, define(Op.CPY), [src, undefined, weights], { type }).asOutput();
   g.plan();
   src.write(x.bytes);
+  weights?.write(importance!.bytes);
   await g.compute();
   const got: Values = { type, ne: y.ne, bytes: await y.readBytes() };
   if (got.bytes.every((b, i) => b === dst.bytes[i]) && got.bytes.length === dst.bytes.length) return PASSED;

@@ -14,7 +14,6 @@ interface Playwright {
 
 const ARGS = [
   "--no-sandbox",
-  "--disable-gpu",
   "--disable-quic",
   "--no-first-run",
   "--disable-background-networking",
@@ -22,10 +21,23 @@ const ARGS = [
   "--disable-sync",
 ];
 
-/** Starts Chromium. */
-export async function startChromium(): Promise<Browser> {
+/** Starts Chromium without a GPU. */
+export function startChromium(): Promise<Browser> {
+  return start(["--disable-gpu"]);
+}
+
+/** Starts Chromium with WebGPU, computed on the CPU by its own SwiftShader. */
+export function startWebGpuChromium(): Promise<Browser> {
+  return start(["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]);
+}
+
+async function start(args: readonly string[]): Promise<Browser> {
   const { chromium } = (await import(/* @vite-ignore */ PLAYWRIGHT)) as Playwright;
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS, timeout: 30_000 });
+  const browser = await chromium.launch({
+    executablePath: CHROMIUM,
+    args: [...ARGS, ...args],
+    timeout: 30_000,
+  });
   return {
     version: browser.version(),
     logged: (url, prefix, limitMs) => logged(browser, url, prefix, limitMs),

@@ -103,9 +103,14 @@ export class GraphBuilder {
     return this.node(Op.CPY, ops.cpyDef, [a, target], {});
   }
 
-  /** The same elements in another type. */
-  cast(a: Tensor, type: Type): Tensor {
-    return this.node(Op.CPY, ops.cpyDef, [a], { type });
+  /**
+   * The same elements in another type.
+   *
+   * @param importance F32 [ne0], for a block type: how much an error in each column counts
+   */
+  cast(a: Tensor, type: Type, importance?: Tensor): Tensor {
+    const src = importance === undefined ? [a] : [a, undefined, importance];
+    return this.node(Op.CPY, ops.cpyDef, src, { type });
   }
 
   getRows(table: Tensor, ids: Tensor): Tensor {

@@ -6,11 +6,18 @@ import { GraphBuilder } from "./builder.ts";
 import type { Plan, PlanOrder } from "./plan.ts";
 import { toDot, toText } from "./print.ts";
 import { expand, type Program } from "./program.ts";
-import type { Tensor } from "./tensor.ts";
+import type { Tensor, TensorData } from "./tensor.ts";
 
 /** Options of {@link Graph.compute}. */
 export interface ComputeOptions {
   readonly signal?: AbortSignal | undefined;
+  /**
+   * Called with each result right after it has been computed, wherever it was; `false` ends the run there. What a backend
+   * fuses into another operator has no result. The run waits for the call, and for the device at each of them.
+   */
+  readonly onTensor?: ((t: Tensor, data: TensorData) => unknown) | undefined;
+  /** which results `onTensor` wants; all of them by default */
+  readonly wants?: ((t: Tensor) => boolean) | undefined;
 }
 
 /** What a graph needs of the engine it belongs to. */
@@ -18,6 +25,8 @@ export interface GraphHost {
   plan(graphs: readonly Graph[], options: PlanOrder): readonly Plan[];
   compute(graph: Graph, options: ComputeOptions): Promise<void>;
   release(graph: Graph): void;
+  pin(tensor: Tensor, backend: string | undefined): void;
+  splitsText(graph: Graph): string;
 }
 
 /**
@@ -72,7 +81,7 @@ export class Graph extends GraphBuilder {
    * @throws {DeviceError} trap, timeout
    */
   async compute(options: ComputeOptions = {}): Promise<void> {
-    checkOptions("compute", options, ["signal"]);
+    checkOptions("compute", options, ["signal", "onTensor", "wants"]);
     return this.#host.compute(this, options);
   }
 
@@ -86,6 +95,22 @@ export class Graph extends GraphBuilder {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /**
+   * Says on which backend a node runs (its views go with it) or a weight lies, for this and later plans; without a name the
+   * engine decides again. Returns the tensor.
+   *
+   * @throws {GraphError} bad-param for a backend that the engine does not have
+   */
+  pin(t: Tensor, backend: string | undefined): Tensor {
+    this.#host.pin(t, backend);
+    return t;
+  }
+
+  /** Which backend runs which part, and what is copied between them: one line per part. */
+  splits(): string {
+    return this.#host.splitsText(this);
   }
 
   /** The graph as text, one line per tensor. */

@@ -6,12 +6,25 @@ export interface PlanOrder {
   readonly order?: "graph" | "memory" | undefined;
 }
 
+/** Figures of the part of a plan that one backend has, bytes. */
+export interface BackendPlan {
+  readonly name: string;
+  readonly nBytes: number;
+  readonly lowerBound: number;
+  /** without any re-use */
+  readonly sum: number;
+  /** most scratch of one step */
+  readonly scratch: number;
+}
+
 /** A memory plan as the user sees it. */
 export interface Plan {
-  /** bytes of the compute buffer, scratch included */
+  /** bytes of the compute buffers of all backends, scratch included */
   readonly nBytes: number;
   /** no placement can need fewer bytes, given the lifetimes */
   readonly lowerBound: number;
+  /** the same for each backend that runs part of the graph */
+  readonly backends: readonly BackendPlan[];
   /** what sets the peak, who fills it, who re-uses whose memory, what re-use saves */
   report(): PlanReport;
   /** the report for a terminal */
@@ -56,6 +69,8 @@ export interface PlanReport {
   readonly sum: number;
   readonly ms: number;
   readonly optimal: boolean;
+  /** of graphs: figures per backend */
+  readonly backends?: readonly BackendPlan[];
   /** in the order of the entries */
   readonly offsets: readonly number[];
   readonly nEntries: number;

@@ -21,6 +21,11 @@ export interface Program {
   readonly nodes: readonly ProgramNode[];
 }
 
+/** Leafs and nodes, in the order of their records. */
+export function tensorsOf(program: Program): Tensor[] {
+  return [...program.leafs, ...program.nodes.map((node) => node.tensor)];
+}
+
 /**
  * Depth-first expansion from the outputs: sources in slot order, then the root of a view; each tensor once. A tensor
  * that names itself as a source is not followed.

@@ -25,6 +25,9 @@ export interface Memory {
   readInto(offset: number, target: Uint8Array): Promise<void>;
 }
 
+/** Elements of a tensor as it is read. */
+export type TensorData = Float32Array | Int32Array | BigInt64Array | Uint8Array;
+
 /** Where the data of a tensor lies. */
 export interface Placement {
   readonly memory: Memory;
@@ -152,13 +155,18 @@ export class Tensor implements Operand {
    * @throws {GraphError} not-planned; not-readable for a result that is not marked as output, because its memory may
    *   have been used again
    */
-  async read(): Promise<Float32Array | Int32Array | BigInt64Array | Uint8Array> {
+  async read(): Promise<TensorData> {
     return decodeElements(this.type, await this.readBytes());
+  }
+
+  /** {@link read} in the middle of a run, before anybody else may have used the memory. */
+  async readNow(): Promise<TensorData> {
+    return decodeElements(this.type, await this.#bytes());
   }
 
   /** A copy of all elements as raw bytes in order, without gaps. Throws as {@link read} does. */
   async readBytes(): Promise<Uint8Array> {
-    const { memory, offset } = this.#placed("read");
+    this.#placed("read");
     if (this.#inQuads) throw new GraphError("not-readable", `${this.label()}: lies in quads of rows`);
     if (!this.root.#kept) {
       throw new GraphError(
@@ -166,6 +174,11 @@ export class Tensor implements Operand {
         `${this.label()}: not an output, its memory may hold something else by now; mark it with asOutput() before planning`,
       );
     }
+    return this.#bytes();
+  }
+
+  async #bytes(): Promise<Uint8Array> {
+    const { memory, offset } = this.#placed("read");
     const bytes = await memory.read(offset, this.nBytes);
     return isContiguous(this.type, this.ne, this.nb) ? bytes : gather(this, bytes);
   }

@@ -3,7 +3,7 @@
 import { GraphError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import type { Buffer } from "../runtime/backend.ts";
+import type { Allocation } from "../runtime/allocation.ts";
 import type { Engine } from "../runtime/engine.ts";
 import type { BuildGraph } from "./arch/index.ts";
 import { batchInputs, BatchWriter } from "./batch.ts";
@@ -70,7 +70,7 @@ export class Context {
   readonly nCtx: number;
   readonly nBatch: number;
   readonly #graphs: ContextGraphs;
-  readonly #cacheBuffer: Buffer;
+  readonly #cacheMemory: Allocation;
   readonly #nVocab: number;
   #logits: Float32Array<ArrayBuffer>;
   #logitBytes: Uint8Array<ArrayBuffer>;
@@ -83,12 +83,12 @@ export class Context {
     this.#graphs = graphs;
     this.nCtx = graphs.cache.nCtx;
     this.nBatch = graphs.batch?.nTokens ?? 1;
-    this.#cacheBuffer = engine.allocate(cacheTensors(graphs.cache), "kv");
-    this.#cacheBuffer.clear();
+    this.#cacheMemory = engine.allocate(cacheTensors(graphs.cache), "kv");
+    this.#cacheMemory.clear();
     try {
       engine.reserve(graphList(graphs));
     } catch (error) {
-      this.#cacheBuffer.dispose();
+      this.#cacheMemory.dispose();
       throw error;
     }
     this.#ids = new Int32Array(this.nCtx);
@@ -186,8 +186,7 @@ export class Context {
   /** Gives the cache and the compute buffer back. */
   dispose(): void {
     for (const g of graphList(this.#graphs)) g.dispose();
-    for (const t of cacheTensors(this.#graphs.cache)) t.place(undefined);
-    this.#cacheBuffer.dispose();
+    this.#cacheMemory.dispose();
   }
 
   async #run(ids: readonly number[], out: readonly number[], signal?: AbortSignal): Promise<BatchGraph> {

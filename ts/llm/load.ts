@@ -107,40 +107,34 @@ async function load(
 ): Promise<Model> {
   engine.arena.ensure(plan.memory.total);
   const weights = [...plan.weights.values()];
-  const buffer = engine.allocate(weights, "weights");
+  const memory = engine.allocate(weights, "weights");
   let context: Context | undefined;
   let embedder: Embedder | undefined;
   try {
-    await readWeights(plan, buffer as CpuBuffer, source, options);
+    await readWeights(plan, source, options);
     if (options.layout !== "file") layQuads(engine, plan);
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
     embedder = new Embedder(engine, plan);
-    return new Model(engine, plan, { buffer, context, embedder, ownsEngine: engine !== options.engine });
+    return new Model(engine, plan, { memory, context, embedder, ownsEngine: engine !== options.engine });
   } catch (error) {
     embedder?.dispose();
     context?.dispose();
-    for (const t of weights) t.place(undefined);
-    buffer.dispose();
+    memory.dispose();
     throw error;
   }
 }
 
-async function readWeights(
-  plan: ModelPlan,
-  buffer: CpuBuffer,
-  source: ByteSource,
-  options: LoadOptions,
-): Promise<void> {
+async function readWeights(plan: ModelPlan, source: ByteSource, options: LoadOptions): Promise<void> {
   const after: (() => void)[] = [];
   const parts = [...plan.header.tensors.values()].map((info): Part => {
     const t = plan.weights.get(info.name)!;
-    const { offset } = t.placement!;
+    const { memory, offset } = t.placement!;
     if (t.type === info.type) {
       return {
         name: info.name,
         offset: info.offset,
         nBytes: info.nBytes,
-        into: () => buffer.view(offset, info.nBytes),
+        into: () => (memory as CpuBuffer).view(offset, info.nBytes),
       };
     }
     const staging = new Uint8Array(info.nBytes);

@@ -1,8 +1,8 @@
 // A loaded model: weights in the arena, contexts over them, and what one does with them.
 
 import { checkOptions, GraphError } from "../errors.ts";
+import type { Allocation } from "../runtime/allocation.ts";
 import type { MemoryReport } from "../runtime/arena.ts";
-import type { Buffer } from "../runtime/backend.ts";
 import type { Engine } from "../runtime/engine.ts";
 import type { Chat } from "./chat/completions.ts";
 import { Prompter } from "./chat/prompt.ts";
@@ -22,7 +22,7 @@ export type CreateContextOptions = Pick<ContextOptions, "nCtx" | "nBatch" | "kvT
 /** What a model takes over from its loader. */
 export interface ModelParts {
   /** the weights */
-  readonly buffer: Buffer;
+  readonly memory: Allocation;
   /** absent for a model for embeddings */
   readonly context: Context | undefined;
   readonly embedder: Embedder;
@@ -221,8 +221,7 @@ export class Model {
   #freeIfUnused(): void {
     if (!this.#disposed || this.#contexts.size > 0 || this.#calls > 0) return;
     this.#parts.embedder.dispose();
-    for (const t of this.#plan.weights.values()) t.place(undefined);
-    this.#parts.buffer.dispose();
+    this.#parts.memory.dispose();
     if (this.#parts.ownsEngine) this.engine.dispose();
   }
 

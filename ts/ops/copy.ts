@@ -11,7 +11,7 @@ const INTEGERS: readonly Type[] = [Type.I8, Type.I16, Type.I32, Type.I64, Type.F
 function converts(from: Type, to: Type): boolean {
   if (from === to) return [...FLOATS, ...INTEGERS, ...BLOCKS].includes(from);
   if (FLOATS.includes(from))
-    return FLOATS.includes(to) || BLOCKS.includes(to) || (from === Type.F32 && to === Type.I32);
+    return [...FLOATS, ...BLOCKS, ...SUPER_BLOCKS].includes(to) || (from === Type.F32 && to === Type.I32);
   return to === Type.F32 && [Type.I32, ...BLOCKS, ...SUPER_BLOCKS].includes(from);
 }
 
@@ -27,8 +27,13 @@ export function needCopy(op: string, a: Operand, to: Operand): void {
   needRows(op, "target", to);
 }
 
-/** Scratch of a copy: a piece of a row as f32, when F16 or BF16 becomes a block type. */
+/** Bytes of a piece of a row as f32, and those that the search for a block's scales wants. */
+const BLOCK_SCRATCH = 1024 + 640;
+
+/** Scratch of a copy that makes blocks of F16 or BF16, or makes blocks by a search. */
 export function copyScratch(dst: Operand, src: readonly (Operand | undefined)[], nThreads: number): number {
   const from = src[0]!.type;
-  return isQuantized(dst.type) && !isQuantized(from) && from !== Type.F32 ? nThreads * 1024 : 0;
+  const searches = SUPER_BLOCKS.includes(dst.type) || src[2] !== undefined;
+  const blocks = isQuantized(dst.type) && !isQuantized(from);
+  return blocks && (searches || from !== Type.F32) ? nThreads * BLOCK_SCRATCH : 0;
 }

@@ -76,7 +76,7 @@ export const BLOCKS: readonly Type[] = [
   Type.MXFP4,
 ];
 
-/** Block types that kernels only read as f32: what writes them searches, and is no kernel. */
+/** Block types that kernels read as f32; only copies write them, for that is a search. */
 export const SUPER_BLOCKS: readonly Type[] = [
   Type.Q2_K,
   Type.Q3_K,

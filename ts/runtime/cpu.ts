@@ -122,7 +122,7 @@ class CpuExecutable implements Executable {
   }
 
   run(signal?: AbortSignal, first?: number, last?: number): Promise<void> {
-    return this.#backend.exclusive(() => this.#run(this.#cutsOf(first, last), signal));
+    return this.#run(this.#cutsOf(first, last), signal);
   }
 
   #cutsOf(first = 0, last: number = this.#planned.program.nodes.length): readonly number[] {
@@ -185,7 +185,6 @@ export class CpuBackend implements Backend {
   readonly costs: Costs = { speed: 1, roundTripMs: 0 };
   readonly lost = undefined;
   readonly pool: ThreadPool;
-  #tail: Promise<unknown> = Promise.resolve();
 
   constructor(arena: Arena, pool: ThreadPool, alignment: number) {
     this.pool = pool;
@@ -217,13 +216,6 @@ export class CpuBackend implements Backend {
 
   compile(planned: Planned): Executable {
     return new CpuExecutable(this, planned);
-  }
-
-  /** One run at a time: runs share the control block, and graphs may share a compute buffer. */
-  exclusive(run: () => Promise<void>): Promise<void> {
-    const result = this.#tail.then(run, run);
-    this.#tail = result.catch(() => undefined);
-    return result;
   }
 
   dispose(): void {

@@ -3,27 +3,22 @@
 import { CPU_ALIGN, Flag, NODE_BYTES } from "../../assembly/abi.ts";
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import { type ComputeOptions, Graph, type GraphHost } from "../graph/graph.ts";
-import { orderForMemory } from "../graph/order.ts";
 import type { Plan, PlanOrder } from "../graph/plan.ts";
-import { checkProgram, type Program } from "../graph/program.ts";
-import { checkQuads } from "../graph/quads.ts";
+import { tensorsOf } from "../graph/program.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";
-import { alignUp } from "../shape.ts";
+import { allocate, type Allocation } from "./allocation.ts";
 import { Arena, type MemoryReport } from "./arena.ts";
-import type { Backend, Buffer, BufferUse } from "./backend.ts";
+import type { Backend, Buffer, BufferUse, Executable } from "./backend.ts";
 import { CpuBackend, CpuBuffer } from "./cpu.ts";
-import {
-  bindProgram,
-  type GraphPlanView,
-  planProgram,
-  type PlannedProgram,
-  type PlanSettings,
-  tensorsOf,
-} from "./plan_program.ts";
+import { bindProgram, planProgram, type PlannedProgram, type PlanSettings } from "./plan_program.ts";
+import type { GraphPlanView } from "./plan_view.ts";
 import { PlanCache } from "./plan_cache.ts";
 import { toQuads } from "./quads.ts";
 import { recordCount } from "./records.ts";
-import { Reservation, type ReservationHost } from "./reservation.ts";
+import { type Buffers, Reservation, type ReservationHost } from "./reservation.ts";
+import { MixedExecutable } from "./scheduler/mixed.ts";
+import { Scheduler } from "./scheduler/scheduler.ts";
+import { splitsToText, type SplitView, viewSplits } from "./scheduler/text.ts";
 import { WeightLots } from "./weight_lots.ts";
 import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate, type WasmOption } from "./wasm.ts";
@@ -113,7 +108,7 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
     },
     logger,
   );
-  return new Engine(core, exports, arena, new CpuBackend(arena, pool, CPU_ALIGN), logger);
+  return new Engine(core, exports, arena, [new CpuBackend(arena, pool, CPU_ALIGN)], logger);
 }
 
 async function startPool(options: PoolOptions, logger: Logger | undefined): Promise<ThreadPool> {
@@ -128,7 +123,8 @@ async function startPool(options: PoolOptions, logger: Logger | undefined): Prom
 
 /** An engine. Several may live side by side; each has a memory of its own. */
 export class Engine implements GraphHost {
-  readonly backend: Backend;
+  /** in order of preference; the last one takes what the others refuse */
+  readonly backends: readonly Backend[];
   readonly arena: Arena;
   readonly core: Exports;
   /** which build of the core runs */
@@ -138,19 +134,44 @@ export class Engine implements GraphHost {
   readonly #graphs = new Map<Graph, Reservation>();
   readonly #weights = new WeightLots();
   readonly #onDispose: (() => void)[] = [];
+  readonly #sched: Scheduler;
+  #tail: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor(core: Core, exports: Exports, arena: Arena, backend: Backend, logger?: Logger) {
+  constructor(core: Core, exports: Exports, arena: Arena, backends: readonly Backend[], logger?: Logger) {
     this.#logger = logger;
     this.build = core.build;
     this.core = exports;
     this.arena = arena;
-    this.backend = backend;
+    this.backends = backends;
+    this.#sched = new Scheduler(backends);
   }
 
-  /** Threads that compute. */
+  /** The last of the backends: the CPU, unless it was left out. */
+  get backend(): Backend {
+    return this.backends.at(-1)!;
+  }
+
+  /** Threads of the CPU that compute. */
   get nThreads(): number {
     return this.backend instanceof CpuBackend ? this.backend.pool.nThreads : 1;
+  }
+
+  /** See {@link Graph.pin}. */
+  pin(tensor: Tensor, backend: string | undefined): void {
+    this.#alive();
+    this.#sched.pin(tensor, backend);
+  }
+
+  /** How a graph is divided between backends, or would be. */
+  splits(graph: Graph): readonly SplitView[] {
+    this.#alive();
+    return viewSplits(this.#sched.schedule(graph), this.backends);
+  }
+
+  /** {@link splits} to read. */
+  splitsText(graph: Graph): string {
+    return splitsToText(this.splits(graph));
   }
 
   /** An empty graph. */
@@ -166,38 +187,20 @@ export class Engine implements GraphHost {
   }
 
   /**
-   * Gives leafs memory of their own, in one buffer. Loaders fill weights through it; caches live in it.
+   * Gives leafs memory of their own, on the backend that graphs planned or measured before want them on, else on the
+   * preferred one. Loaders fill weights through it; caches live in it.
    *
-   * @returns the buffer; the caller disposes it
+   * @returns the memory; the caller disposes it
+   * @throws {GraphError} too-large
    * @throws {DeviceError} out-of-memory, buffer-too-large
    */
-  allocate(tensors: readonly Tensor[], use: BufferUse): Buffer {
+  allocate(tensors: readonly Tensor[], use: BufferUse): Allocation {
     this.#alive();
-    const { alignment } = this.backend.bufferType;
-    let size = 0;
-    const { maxSize } = this.backend.bufferType;
-    const offsets = tensors.map((t) => {
-      if (t.nBytes > maxSize) {
-        throw new GraphError(
-          "too-large",
-          `${t.label()}: ${t.nBytes} bytes; ${this.backend.name} takes ${maxSize}`,
-          {
-            tensor: t.name,
-            expected: maxSize,
-            actual: t.nBytes,
-          },
-        );
-      }
-      const at = size;
-      size = alignUp(size + t.nBytes, alignment);
-      return at;
-    });
-    const buffer = this.#alloc(size, use);
-    tensors.forEach((t, i) => {
-      t.flags |= Flag.EXTERNAL;
-      t.place({ memory: buffer, offset: offsets[i]! });
-    });
-    return buffer;
+    return allocate(
+      tensors,
+      (t) => this.#sched.homeOf(t),
+      (backend, size) => allocBuffer(backend, size, use),
+    );
   }
 
   /**
@@ -246,22 +249,24 @@ export class Engine implements GraphHost {
     checkOrder("planOnly", options, ["order", "budget", "seed"]);
     const { budget, seed } = options;
     const settings = { ...this.#settings(), cache: undefined, budget, seed };
-    const program = inOrder(this.#lower(graph), options);
-    const { plan, records } = planProgram(this.arena, this.core, program, settings);
+    const schedule = this.#sched.schedule(graph, options);
+    const { plan, records } = planProgram(this.arena, this.core, schedule, settings);
     this.arena.free(records);
     return plan;
   }
 
-  /** Bytes that {@link reserve} would take for these graphs; nothing is kept. */
+  /** Bytes of linear memory that {@link reserve} would take for these graphs; nothing is kept. */
   measure(graphs: readonly Graph[]): { readonly records: number; readonly compute: number } {
     this.#alive();
     let records = 0;
     let compute = 0;
     for (const g of graphs) {
-      const planned = planProgram(this.arena, this.core, this.#lower(g), this.#settings());
+      const planned = planProgram(this.arena, this.core, this.#sched.schedule(g), this.#settings());
       this.arena.free(planned.records);
       records += this.arena.regionBytes(recordCount(planned.program) * NODE_BYTES);
-      compute = Math.max(compute, planned.nBytes);
+      this.backends.forEach((b, i) => {
+        if (b instanceof CpuBackend) compute = Math.max(compute, planned.sizes[i] ?? 0);
+      });
     }
     return { records, compute: this.arena.regionBytes(compute) };
   }
@@ -271,7 +276,7 @@ export class Engine implements GraphHost {
     this.#alive();
     const reservation = this.#graphs.get(graph);
     if (reservation === undefined) throw new GraphError("not-planned", "graph: plan() it before compute()");
-    await reservation.run(graph, options.signal);
+    await reservation.run(graph, options);
   }
 
   /**
@@ -296,14 +301,27 @@ export class Engine implements GraphHost {
         this.#graphs.set(graph, reservation);
       },
       prepare: (graphs, reserved) => this.#prepareAll(graphs, reserved, options),
-      alloc: (nBytes) => this.#alloc(nBytes, "compute"),
-      bind: (planned, buffer) => {
-        bindProgram(this.arena, this.core, planned, buffer, startOf(buffer));
-        return this.backend.compile(planned, buffer);
-      },
+      alloc: (b, nBytes) => allocBuffer(this.backends[b]!, nBytes, "compute"),
+      bind: (planned, buffers) => this.#bind(planned, buffers),
+      exclusive: (run) => this.#exclusive(run),
       drop: (planned) => this.#drop(planned),
       grown: (from, to, graphs) => this.#grown(from, to, graphs),
     };
+  }
+
+  #bind(planned: PlannedProgram, buffers: Buffers): Executable {
+    bindProgram(this.arena, this.core, planned, buffers, startOf);
+    const { splits } = planned.schedule;
+    const executables = splits.map(({ backend }, i) =>
+      this.backends[backend]!.compile(planned.splits[i]!, buffers[backend]!),
+    );
+    return executables.length === 1 ? executables[0]! : new MixedExecutable(splits, executables);
+  }
+
+  #exclusive(run: () => Promise<void>): Promise<void> {
+    const result = this.#tail.then(run, run);
+    this.#tail = result.catch(() => undefined);
+    return result;
   }
 
   #grown(from: number, to: number, graphs: number): void {
@@ -328,7 +346,7 @@ export class Engine implements GraphHost {
     for (const f of this.#onDispose) f();
     for (const reservation of this.#graphs.values()) reservation.end();
     this.#graphs.clear();
-    this.backend.dispose();
+    for (const b of this.backends) b.dispose();
   }
 
   [Symbol.dispose](): void {
@@ -354,16 +372,15 @@ export class Engine implements GraphHost {
 
   // Weights made by g.weight() get their buffer on the first plan and keep it.
   #prepare(graph: Graph, reserved: readonly PlannedProgram[], options: PlanOrder): PlannedProgram {
-    const program = inOrder(this.#lower(graph), options);
-    const weights = program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0);
-    for (const t of weights) this.#checkHome(t);
+    const schedule = this.#sched.schedule(graph, options);
+    const weights = schedule.program.leafs.filter((t) => (t.flags & Flag.EXTERNAL) !== 0);
     const fresh = weights.filter((t) => t.placement === undefined);
     if (fresh.length > 0) this.#addWeights(graph, fresh);
     const settings = this.#settings();
     const planned = planProgram(
       this.arena,
       this.core,
-      program,
+      schedule,
       settings,
       reserved.map((p) => p.stored),
     );
@@ -371,39 +388,16 @@ export class Engine implements GraphHost {
     return planned;
   }
 
-  #checkHome(t: Tensor): void {
-    const memory = t.placement?.memory as Partial<Buffer> | undefined;
-    if (memory === undefined || memory.type === this.backend.bufferType) return;
-    throw new GraphError("bad-source", `${t.label()}: lies in memory of another engine`, { tensor: t.name });
-  }
-
   #settings(): PlanSettings {
     return {
-      backend: this.backend,
+      backends: this.backends,
       addressOf,
       cache: this.#plans,
-      made: (nTensors, { peak, ms }) => {
-        this.#logger?.debug?.(`plan: ${nTensors} tensors in ${peak} bytes, ${ms.toFixed(2)} ms`);
-        this.#logger?.onEvent?.({ type: "plan", nTensors, nBytes: peak });
+      made: (nTensors, nBytes, ms) => {
+        this.#logger?.debug?.(`plan: ${nTensors} tensors in ${nBytes} bytes, ${ms.toFixed(2)} ms`);
+        this.#logger?.onEvent?.({ type: "plan", nTensors, nBytes });
       },
     };
-  }
-
-  #lower(graph: Graph): Program {
-    const program = this.backend.lower(graph.program(), new Set());
-    checkProgram(program);
-    checkQuads(program);
-    for (const { tensor, src } of program.nodes) {
-      if (this.backend.supportsOp(tensor, src)) continue;
-      throw new GraphError(
-        "unsupported-op",
-        `${tensor.label()}: no kernel on ${this.backend.name} for these types`,
-        {
-          op: tensor.name,
-        },
-      );
-    }
-    return program;
   }
 
   #addWeights(graph: Graph, tensors: readonly Tensor[]): void {
@@ -413,21 +407,6 @@ export class Engine implements GraphHost {
       });
     }
     this.#weights.add(graph, tensors, this.allocate(tensors, "weights"));
-  }
-
-  #alloc(size: number, use: BufferUse): Buffer {
-    const type = this.backend.bufferType;
-    if (size > type.maxSize) {
-      throw new DeviceError(
-        "buffer-too-large",
-        `${type.name}: a buffer of ${size} bytes; the largest is ${type.maxSize}`,
-        {
-          expected: type.maxSize,
-          actual: size,
-        },
-      );
-    }
-    return type.alloc(size, use);
   }
 
   #alive(): void {
@@ -465,8 +444,13 @@ function checkOrder(what: string, options: PlanOrder, known: readonly string[]):
   });
 }
 
-function inOrder(program: Program, { order }: PlanOrder): Program {
-  return order === "memory" ? orderForMemory(program) : program;
+function allocBuffer({ bufferType }: Backend, size: number, use: BufferUse): Buffer {
+  if (size <= bufferType.maxSize) return bufferType.alloc(size, use);
+  throw new DeviceError(
+    "buffer-too-large",
+    `${bufferType.name}: a buffer of ${size} bytes; the largest is ${bufferType.maxSize}`,
+    { expected: bufferType.maxSize, actual: size },
+  );
 }
 
 // Address in linear memory; undefined for memory of another device.

@@ -46,7 +46,8 @@ export interface PlanKey {
 
 /** A plan that can be written into records once more. */
 export interface StoredPlan extends PlanKey {
-  readonly result: GraphPlan;
+  /** per backend; undefined where nothing runs */
+  readonly results: readonly (GraphPlan | undefined)[];
   readonly offs: Float64Array;
   readonly scratchOffs: Float64Array;
   readonly parents: Int32Array;
@@ -77,12 +78,17 @@ export function readKey(arena: Arena, at: number, n: number): PlanKey {
 }
 
 /** Takes the plan of records out of them. */
-export function storePlan(arena: Arena, at: number, key: PlanKey, result: GraphPlan): StoredPlan {
+export function storePlan(
+  arena: Arena,
+  at: number,
+  key: PlanKey,
+  results: StoredPlan["results"],
+): StoredPlan {
   const { i32, f64 } = arena;
   const field = (offset: number): Float64Array =>
     Float64Array.from({ length: key.n }, (_, i) => f64[(at + i * NODE_BYTES + offset) / 8]!);
   const parents = Int32Array.from({ length: key.n }, (_, i) => i32[(at + i * NODE_BYTES + NODE_PARENT) / 4]!);
-  return { ...key, result, offs: field(NODE_OFFS), scratchOffs: field(NODE_SCRATCH_OFFS), parents };
+  return { ...key, results, offs: field(NODE_OFFS), scratchOffs: field(NODE_SCRATCH_OFFS), parents };
 }
 
 /** Writes a plan into records that have its wiring. */

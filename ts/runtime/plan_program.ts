@@ -1,29 +1,20 @@
 // Plans a program: records into the arena, the planner over them, offsets back to the tensors.
 
-import { NODE_BYTES, NODE_OFFS, Op, Region } from "../../assembly/abi.ts";
-import type { Plan, PlanReport } from "../graph/plan.ts";
-import type { Program } from "../graph/program.ts";
+import { Flag, NODE_BYTES, NODE_OFFS, Region } from "../../assembly/abi.ts";
+import { type Program, tensorsOf } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import type { Arena } from "./arena.ts";
 import type { Backend, Buffer, Planned } from "./backend.ts";
-import { planToSVG } from "./plan_svg.ts";
-import {
-  holds,
-  type PlanCache,
-  type PlanKey,
-  readKey,
-  type StoredPlan,
-  storePlan,
-  writePlan,
-} from "./plan_cache.ts";
+import { holds, type PlanCache, readKey, type StoredPlan, storePlan, writePlan } from "./plan_cache.ts";
 import { type GraphPlan, planGraph } from "./planner.ts";
 import { recordCount, writeRecords } from "./records.ts";
-import { planReport, type ReportSource, reportToText } from "./report.ts";
+import { GraphPlanView, totals } from "./plan_view.ts";
+import type { Schedule, Split } from "./scheduler/splits.ts";
 import type { Exports } from "./wasm.ts";
 
 /** What a program is planned with. */
 export interface PlanSettings {
-  readonly backend: Backend;
+  readonly backends: readonly Backend[];
   /** address in linear memory of a tensor that already has memory there */
   readonly addressOf: (t: Tensor) => number | undefined;
   /** most work, in buffers looked at */
@@ -32,11 +23,19 @@ export interface PlanSettings {
   /** plans made before; without it every call plans anew */
   readonly cache?: PlanCache | undefined;
   /** hears of each plan that is made rather than found */
-  readonly made?: ((nTensors: number, result: GraphPlan) => void) | undefined;
+  readonly made?: ((nTensors: number, nBytes: number, ms: number) => void) | undefined;
 }
 
 /** A planned program and what the user sees of it. */
-export interface PlannedProgram extends Planned {
+export interface PlannedProgram {
+  readonly schedule: Schedule;
+  readonly program: Program;
+  /** address of the node records in the arena */
+  readonly records: number;
+  /** bytes of the compute buffer of each backend; undefined where nothing runs */
+  readonly sizes: readonly (number | undefined)[];
+  /** what each split is compiled from */
+  readonly splits: readonly Planned[];
   readonly plan: GraphPlanView;
   readonly stored: StoredPlan;
   /** takes the places of all planned tensors away */
@@ -44,7 +43,7 @@ export interface PlannedProgram extends Planned {
 }
 
 /**
- * Plans memory for a lowered program. Its records stay in the arena; the caller frees them.
+ * Plans memory for a scheduled program. Its records stay in the arena; the caller frees them.
  *
  * @param reserved plans that the program may share when it fits into one of them
  * @throws {GraphError} bad-plan, too-large
@@ -53,22 +52,25 @@ export interface PlannedProgram extends Planned {
 export function planProgram(
   arena: Arena,
   core: Exports,
-  program: Program,
+  schedule: Schedule,
   settings: PlanSettings,
   reserved: readonly StoredPlan[] = [],
 ): PlannedProgram {
+  const { program } = schedule;
+  const { backends } = settings;
   const records = arena.alloc(recordCount(program) * NODE_BYTES, Region.RECORDS);
   try {
-    writeRecords(arena, records, program, settings.backend, settings.addressOf);
-    const stored = findOrPlan(arena, core, records, program, settings, reserved);
+    writeRecords(arena, records, schedule, backends, settings.addressOf);
+    const stored = findOrPlan(arena, core, records, schedule, settings, reserved);
+    const sizes = backends.map((_, b) => stored.results[b]?.peak);
     return {
+      schedule,
       program,
       records,
-      firstRecord: program.leafs.length,
-      scratchOffset: (i) => stored.scratchOffs[program.leafs.length + i]!,
-      nBytes: stored.result.peak,
+      sizes,
+      splits: schedule.splits.map((split) => plannedSplit(split, records, program, stored)),
       stored,
-      plan: new GraphPlanView(program, stored.result, stored.parents),
+      plan: new GraphPlanView(program, backends, stored),
       unplace: () => forPlaced(arena, records, program, (t) => t.place(undefined)),
     };
   } catch (error) {
@@ -77,61 +79,82 @@ export function planProgram(
   }
 }
 
+function plannedSplit(split: Split, records: number, whole: Program, stored: StoredPlan): Planned {
+  const firstRecord = whole.leafs.length + split.first;
+  return {
+    program: split.program,
+    records,
+    firstRecord,
+    nBytes: stored.results[split.backend]!.peak,
+    scratchOffset: (i) => stored.scratchOffs[firstRecord + i]!,
+  };
+}
+
 function findOrPlan(
   arena: Arena,
   core: Exports,
   records: number,
-  program: Program,
+  schedule: Schedule,
   settings: PlanSettings,
   reserved: readonly StoredPlan[],
 ): StoredPlan {
-  const key = readKey(arena, records, recordCount(program));
+  const key = readKey(arena, records, recordCount(schedule.program));
   const found = settings.cache?.find(key) ?? reserved.find((p) => holds(p, key));
   if (found !== undefined) {
     writePlan(arena, records, found);
     return found;
   }
-  const made = planNow(arena, core, records, program, settings, key);
-  settings.made?.(key.n, made.result);
+  const results = planNow(arena, core, records, schedule, settings);
+  const made = storePlan(arena, records, key, results);
+  const { peak, ms } = totals(results);
+  settings.made?.(key.n, peak, ms);
   settings.cache?.add(made);
   return made;
 }
 
+// One after the other: each looks at the records of its own buffer only.
 function planNow(
   arena: Arena,
   core: Exports,
   records: number,
-  program: Program,
-  { backend, budget, seed }: PlanSettings,
-  key: PlanKey,
-): StoredPlan {
-  const range = {
-    records,
-    nLeafs: program.leafs.length,
-    nNodes: program.nodes.length,
-    alignment: backend.bufferType.alignment,
-    budget,
-    seed,
-  };
-  return storePlan(arena, records, key, planGraph({ memory: arena.memory, exports: core }, range));
+  { program, splits, bufferOf }: Schedule,
+  { backends, budget, seed }: PlanSettings,
+): (GraphPlan | undefined)[] {
+  const used = new Set(splits.map((split) => split.backend));
+  for (const t of program.leafs) if ((t.flags & Flag.EXTERNAL) === 0) used.add(bufferOf(t));
+  return backends.map(({ bufferType: { alignment } }, buffer) => {
+    if (!used.has(buffer)) return undefined;
+    const range = {
+      records,
+      nLeafs: program.leafs.length,
+      nNodes: program.nodes.length,
+      buffer,
+      alignment,
+      budget,
+      seed,
+    };
+    return planGraph({ memory: arena.memory, exports: core }, range);
+  });
 }
 
-/** Sets the places of all planned tensors in `buffer`, and the addresses in the records when it lies in the arena. */
+/**
+ * Sets the places of all planned tensors in the backends' buffers, and the addresses in the records of those that lie in
+ * the arena.
+ */
 export function bindProgram(
   arena: Arena,
   core: Exports,
-  planned: PlannedProgram,
-  buffer: Buffer,
-  address: number | undefined,
+  { schedule, program, records }: PlannedProgram,
+  buffers: readonly (Buffer | undefined)[],
+  startOf: (buffer: Buffer) => number | undefined,
 ): void {
-  const { program, records } = planned;
-  forPlaced(arena, records, program, (t, offset) => t.place({ memory: buffer, offset }));
-  if (address !== undefined) core.bindRecords(records, recordCount(program), 0, address);
-}
-
-/** Leafs and nodes, in the order of their records. */
-export function tensorsOf(program: Program): Tensor[] {
-  return [...program.leafs, ...program.nodes.map((node) => node.tensor)];
+  forPlaced(arena, records, program, (t, offset) =>
+    t.place({ memory: buffers[schedule.bufferOf(t)]!, offset }),
+  );
+  buffers.forEach((buffer, b) => {
+    const address = buffer === undefined ? undefined : startOf(buffer);
+    if (address !== undefined) core.bindRecords(records, recordCount(program), b, address);
+  });
 }
 
 function forPlaced(
@@ -145,84 +168,4 @@ function forPlaced(
     const offset = f64[(records + i * NODE_BYTES + NODE_OFFS) / 8]!;
     if (offset >= 0) use(t, offset);
   });
-}
-
-/** The plan of one graph. */
-export class GraphPlanView implements Plan {
-  readonly #program: Program;
-  readonly #result: GraphPlan;
-  readonly #parents: Int32Array;
-
-  constructor(program: Program, result: GraphPlan, taken: Int32Array) {
-    this.#program = program;
-    this.#result = result;
-    this.#parents = taken;
-  }
-
-  get nBytes(): number {
-    return this.#result.peak;
-  }
-
-  get lowerBound(): number {
-    return this.#result.lowerBound;
-  }
-
-  /** Peak, largest consumers, who re-uses whom. */
-  report(): PlanReport {
-    return planReport(this.source());
-  }
-
-  toText(): string {
-    return reportToText(this.report());
-  }
-
-  /** Report and lifetimes as plain data. */
-  toJSON(): object {
-    return { ...this.report(), entries: this.source().entries };
-  }
-
-  toSVG(): string {
-    return planToSVG(this.source());
-  }
-
-  /** What reports are made from. */
-  source(title = "plan"): ReportSource {
-    const tensors = tensorsOf(this.#program);
-    const names = tensors.map((t, i) => (t.name === "" ? `${Op[t.op]!.toLowerCase()} ${i}` : t.name));
-    const takers = this.#takers(names);
-    const { peak, lowerBound, sum, optimal, ms } = this.#result;
-    const entries = this.#result.entries.map((e) => ({
-      name: names[e.record]!,
-      lower: e.lower,
-      upper: e.upper,
-      size: e.size,
-      offset: e.offset,
-      scratch: e.scratch,
-      inPlace: e.scratch ? [] : (takers.get(e.record) ?? []),
-    }));
-    const nLeafs = this.#program.leafs.length;
-    return {
-      title,
-      peak,
-      lowerBound,
-      sum,
-      optimal,
-      ms,
-      entries,
-      stepName: (step) => names[nLeafs + step] ?? `${step}`,
-    };
-  }
-
-  // Names of the results that took over the memory of a record, in order.
-  #takers(names: readonly string[]): Map<number, string[]> {
-    const first = new Map<number, number>();
-    const takers = new Map<number, string[]>();
-    this.#parents.forEach((parent, i) => {
-      if (parent < 0) return;
-      const root = first.get(parent) ?? parent;
-      first.set(i, root);
-      takers.set(root, [...(takers.get(root) ?? []), names[i]!]);
-    });
-    return takers;
-  }
 }

@@ -27,9 +27,21 @@ import { opDef } from "../ops/index.ts";
 import { nbytes } from "../shape.ts";
 import type { Arena } from "./arena.ts";
 import type { Backend } from "./backend.ts";
+import type { Schedule } from "./scheduler/splits.ts";
 
 /** Largest tensor whose every byte a 32-bit address reaches. */
 export const MAX_BYTES: number = 2 ** 32 - 65536;
+
+// Strides beyond 32 bits, of devices only, are cut: the planner compares them, no kernel reads them.
+function checkedSize(t: Tensor, { name, bufferType: { maxSize } }: Backend): number {
+  const size = nbytes(t.type, t.ne, t.nb);
+  if (size <= maxSize && t.nb.every((n) => n <= maxSize)) return size;
+  throw new GraphError("too-large", `${t.label()}: ${size} bytes; ${name} takes ${maxSize}`, {
+    tensor: t.name,
+    expected: maxSize,
+    actual: size,
+  });
+}
 
 /** Number of records of a program. */
 export function recordCount(program: Program): number {
@@ -40,26 +52,31 @@ export function recordCount(program: Program): number {
  * Writes leafs, then nodes. `at` is the address of the first record. Sources and views become record addresses; data
  * addresses are left to the planner's bind, except for tensors that `addressOf` knows.
  *
- * @throws {GraphError} too-large for a tensor that 32-bit addresses cannot hold, by name
+ * @throws {GraphError} too-large for a tensor that its backend cannot hold, by name
  */
 export function writeRecords(
   arena: Arena,
   at: number,
-  program: Program,
-  backend: Backend,
+  { program, bufferOf }: Schedule,
+  backends: readonly Backend[],
   addressOf: (t: Tensor) => number | undefined,
 ): void {
   const address = new Map<Tensor, number>();
   const list: ProgramNode[] = [...program.leafs.map((tensor) => ({ tensor, src: [] })), ...program.nodes];
   list.forEach(({ tensor }, i) => address.set(tensor, at + i * NODE_BYTES));
   arena.u8.fill(0, at, at + list.length * NODE_BYTES);
-  for (const node of list) writeRecord(arena, address, node, backend, addressOf(node.tensor));
+  list.forEach((node, i) => {
+    const buffer = bufferOf(node.tensor);
+    writeRecord(arena, address, node, buffer, backends[buffer]!, addressOf(node.tensor));
+    if (i >= program.leafs.length) writeNeeds(arena, address.get(node.tensor)!, node, backends[buffer]!);
+  });
 }
 
 function writeRecord(
   arena: Arena,
   address: ReadonlyMap<Tensor, number>,
   node: ProgramNode,
+  buffer: number,
   backend: Backend,
   data: number | undefined,
 ): void {
@@ -67,22 +84,12 @@ function writeRecord(
   const { i32, u32, f64 } = arena;
   const base = address.get(t)!;
   const cell = (offset: number): number => (base + offset) / 4;
-  const size = nbytes(t.type, t.ne, t.nb);
-  if (size > MAX_BYTES || t.nb.some((n) => n > MAX_BYTES)) {
-    throw new GraphError("too-large", `${t.label()}: ${size} bytes; the CPU can address ${MAX_BYTES}`, {
-      tensor: t.name,
-      expected: MAX_BYTES,
-      actual: size,
-    });
-  }
-  const mayBeInPlace = !t.isLeaf && opDef(t.op)?.inplace === true && backend.inPlace(node);
+  const size = checkedSize(t, backend);
   i32[base / 4] = t.op satisfies Op;
   i32[cell(NODE_TYPE)] = t.type;
   i32[cell(NODE_FLAGS)] =
-    (t.flags & (Flag.INPUT | Flag.OUTPUT | Flag.EXTERNAL)) |
-    (t.root.flags & Flag.QUADS) |
-    (mayBeInPlace ? Flag.INPLACE : 0);
-  i32[cell(NODE_BUFFER)] = 0;
+    (t.flags & (Flag.INPUT | Flag.OUTPUT | Flag.EXTERNAL)) | (t.root.flags & Flag.QUADS);
+  i32[cell(NODE_BUFFER)] = buffer;
   t.ne.forEach((n, i) => (i32[cell(NODE_NE) + i] = n));
   t.nb.forEach((n, i) => (u32[cell(NODE_NB) + i] = n));
   src.forEach((s, i) => (u32[cell(NODE_SRC) + i] = s === undefined ? 0 : address.get(s)!));
@@ -91,8 +98,14 @@ function writeRecord(
   f64[(base + NODE_VIEW_OFFS) / 8] = t.viewOffs;
   f64[(base + NODE_SIZE) / 8] = size;
   f64[(base + NODE_OFFS) / 8] = -1;
-  f64[(base + NODE_SCRATCH) / 8] = t.isLeaf ? 0 : backend.scratch(node);
+  f64[(base + NODE_SCRATCH) / 8] = 0;
   f64[(base + NODE_SCRATCH_OFFS) / 8] = -1;
   i32[cell(NODE_PARENT)] = -1;
   t.params.forEach((p, i) => (i32[cell(NODE_PARAMS) + i] = p));
+}
+
+// What a node needs of its backend beside memory for its result.
+function writeNeeds({ i32, f64 }: Arena, at: number, node: ProgramNode, backend: Backend): void {
+  if (opDef(node.tensor.op).inplace && backend.inPlace(node)) i32[(at + NODE_FLAGS) / 4]! |= Flag.INPLACE;
+  f64[(at + NODE_SCRATCH) / 8] = backend.scratch(node);
 }

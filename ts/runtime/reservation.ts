@@ -1,11 +1,12 @@
-// Several graphs over one compute buffer. They run one at a time: a run of one overwrites inputs and results of the
-// others.
+// Several graphs over one compute buffer per backend. They run one at a time: a run of one overwrites inputs and results of
+// the others.
 
 import { GraphError } from "../errors.ts";
-import type { Graph } from "../graph/graph.ts";
+import type { ComputeOptions, Graph } from "../graph/graph.ts";
 import type { Plan } from "../graph/plan.ts";
 import type { Buffer, Executable } from "./backend.ts";
 import type { PlannedProgram } from "./plan_program.ts";
+import { runWatched } from "./scheduler/watch.ts";
 
 /** What a reservation needs of its engine. */
 export interface ReservationHost {
@@ -13,11 +14,17 @@ export interface ReservationHost {
   enter(graph: Graph, reservation: Reservation): void;
   /** plans graphs, each with one of the given plans where it fits */
   prepare(graphs: readonly Graph[], reserved: readonly PlannedProgram[]): readonly PlannedProgram[];
-  alloc(nBytes: number): Buffer;
-  bind(planned: PlannedProgram, buffer: Buffer): Executable;
+  /** a compute buffer of backend `b` */
+  alloc(b: number, nBytes: number): Buffer;
+  bind(planned: PlannedProgram, buffers: Buffers): Executable;
   drop(planned: PlannedProgram): void;
+  /** one run at a time: they share the control block, and graphs share compute buffers */
+  exclusive(run: () => Promise<void>): Promise<void>;
   grown(from: number, to: number, graphs: number): void;
 }
+
+/** Per backend; undefined where nothing runs. */
+export type Buffers = readonly (Buffer | undefined)[];
 
 interface Member {
   readonly planned: PlannedProgram;
@@ -28,11 +35,11 @@ interface Member {
   gone: boolean;
 }
 
-/** A compute buffer and the graphs planned over it. It goes with the last of them. */
+/** Compute buffers and the graphs planned over them. They go with the last graph. */
 export class Reservation {
   readonly #host: ReservationHost;
   readonly #members = new Map<Graph, Member>();
-  #buffer: Buffer | undefined;
+  #buffers: Buffers = [];
   /** members whose memory is not given back yet, and calls of planAll under way */
   #held = 0;
   #running = 0;
@@ -42,9 +49,9 @@ export class Reservation {
     this.#host = host;
   }
 
-  /** Bytes of the buffer. */
+  /** Bytes of the buffers. */
   get nBytes(): number {
-    return this.#buffer?.size ?? 0;
+    return this.#buffers.reduce((sum, b) => sum + (b?.size ?? 0), 0);
   }
 
   /** Plans of the graphs, in the order they came. */
@@ -79,8 +86,8 @@ export class Reservation {
 
   #add(graphs: readonly Graph[], planned: readonly PlannedProgram[]): readonly Plan[] {
     try {
-      this.#ensure(Math.max(...planned.map((p) => p.nBytes)));
-      const executables = planned.map((p) => this.#host.bind(p, this.#buffer!));
+      this.#ensure(planned);
+      const executables = planned.map((p) => this.#host.bind(p, this.#buffers));
       graphs.forEach((g, i) => {
         const member = { planned: planned[i]!, executable: executables[i]!, runs: 0, gone: false };
         this.#members.set(g, member);
@@ -96,14 +103,14 @@ export class Reservation {
     }
   }
 
-  /** Runs one of the graphs. */
-  async run(graph: Graph, signal?: AbortSignal): Promise<void> {
+  /** Runs one of the graphs, when the runs before it have ended. */
+  async run(graph: Graph, { signal, ...watch }: ComputeOptions): Promise<void> {
     const member = this.#members.get(graph);
     if (member === undefined) throw new GraphError("not-planned", "graph: plan() it before compute()");
     member.runs++;
     this.#running++;
     try {
-      await member.executable.run(signal);
+      await this.#host.exclusive(() => runWatched(member.executable, member.planned.schedule, watch, signal));
     } finally {
       this.#running--;
       if (--member.runs === 0 && member.gone && !this.#ended) this.#free(member);
@@ -133,29 +140,51 @@ export class Reservation {
 
   #letGo(): void {
     if (--this.#held > 0) return;
-    this.#buffer?.dispose();
-    this.#buffer = undefined;
+    for (const b of this.#buffers) b?.dispose();
+    this.#buffers = [];
   }
 
-  // The new buffer is taken before the old one goes, so that a failure changes nothing.
-  #ensure(nBytes: number): void {
-    const old = this.#buffer;
-    if (old !== undefined && old.size >= nBytes) return;
-    if (this.#running > 0) {
-      throw new GraphError("bad-plan", "reserve: the compute buffer cannot grow while a graph runs", {
-        expected: nBytes,
-        actual: this.nBytes,
-      });
-    }
-    this.#buffer = this.#host.alloc(nBytes);
-    if (old === undefined) return;
+  // New buffers are taken before old ones go, so that a failure changes nothing.
+  #ensure(planned: readonly PlannedProgram[]): void {
+    const old = this.#buffers;
+    const needed = planned[0]!.sizes.map((_, b) => largest(planned.map((p) => p.sizes[b])));
+    const grows = needed.map((n, b) => n !== undefined && (old[b] === undefined || old[b].size < n));
+    if (!grows.includes(true)) return;
+    const from = this.nBytes;
+    if (this.#running > 0) throw this.#cannotGrow(needed);
+    const taken = this.#take(needed, grows);
+    this.#buffers = needed.map((_, b) => taken[b] ?? old[b]);
+    if (this.#members.size === 0) return;
     for (const member of this.#members.values()) {
       member.executable.dispose();
-      member.executable = this.#host.bind(member.planned, this.#buffer);
+      member.executable = this.#host.bind(member.planned, this.#buffers);
     }
-    old.dispose();
-    this.#host.grown(old.size, nBytes, this.#members.size);
+    taken.forEach((buffer, b) => buffer !== undefined && old[b]?.dispose());
+    this.#host.grown(from, this.nBytes, this.#members.size);
   }
+
+  #take(needed: readonly (number | undefined)[], grows: readonly boolean[]): Buffers {
+    const taken: (Buffer | undefined)[] = [];
+    try {
+      needed.forEach((n, b) => (taken[b] = grows[b] ? this.#host.alloc(b, n!) : undefined));
+      return taken;
+    } catch (error) {
+      for (const b of taken) b?.dispose();
+      throw error;
+    }
+  }
+
+  #cannotGrow(needed: readonly (number | undefined)[]): GraphError {
+    return new GraphError("bad-plan", "reserve: the compute buffer cannot grow while a graph runs", {
+      expected: needed.reduce<number>((sum, n) => sum + (n ?? 0), 0),
+      actual: this.nBytes,
+    });
+  }
+}
+
+function largest(sizes: readonly (number | undefined)[]): number | undefined {
+  const known = sizes.filter((n) => n !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
 }
 
 // No run of it starts any more, one under way ends, and its tensors have no place.

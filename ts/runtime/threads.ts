@@ -189,7 +189,7 @@ interface WorkerThreads {
 
 function spawn(url: string | URL | undefined): Thread {
   const node = builtinModule<WorkerThreads>("node:worker_threads");
-  if (node === undefined || typeof document !== "undefined") return webThread(url);
+  if (node === undefined || "document" in globalThis) return webThread(url);
   return nodeThread(new node.Worker(url ?? workerSource, { eval: url === undefined }));
 }
 

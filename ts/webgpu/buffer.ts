@@ -22,6 +22,7 @@ export class GpuBufferType implements BufferType {
   readonly readback: ReadbackRing;
   readonly patch: WordPatch;
   readonly staging: StagingRing;
+  readonly #live = new Set<GpuBuffer>();
 
   constructor(gpu: GpuDevice) {
     this.gpu = gpu;
@@ -39,11 +40,14 @@ export class GpuBufferType implements BufferType {
         { expected: this.maxSize, actual: nBytes },
       );
     }
-    return new GpuBuffer(this, nBytes, use);
+    const buffer = new GpuBuffer(this, nBytes, use, () => this.#live.delete(buffer));
+    this.#live.add(buffer);
+    return buffer;
   }
 
-  /** Gives back what buffers share. */
+  /** Gives back all buffers, and what they share. */
   dispose(): void {
+    for (const buffer of this.#live) buffer.dispose();
     this.readback.dispose();
     this.staging.dispose();
     this.patch.dispose();
@@ -58,9 +62,11 @@ export class GpuBuffer implements Buffer {
   readonly memory: GPUBuffer;
   readonly ready: Promise<void>;
   readonly #gpu: GpuDevice;
+  readonly #onDispose: () => void;
   #disposed = false;
 
-  constructor(type: GpuBufferType, nBytes: number, use: BufferUse) {
+  constructor(type: GpuBufferType, nBytes: number, use: BufferUse, onDispose: () => void) {
+    this.#onDispose = onDispose;
     this.type = type;
     this.size = nBytes;
     this.#gpu = type.gpu;
@@ -124,6 +130,7 @@ export class GpuBuffer implements Buffer {
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
+    this.#onDispose();
     this.#gpu.destroyBuffer(this.memory);
   }
 

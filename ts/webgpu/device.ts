@@ -11,6 +11,8 @@ export interface GpuOptions {
   readonly device?: GPUDevice | undefined;
   /** leaves WGSL extensions unused even where the adapter has them */
   readonly without?: readonly ("f16" | "subgroups")[] | undefined;
+  /** largest binding, bytes; for tests of what lies in windows */
+  readonly maxBinding?: number | undefined;
   /** "default": the limits that every WebGPU device has; the adapter's when absent */
   readonly limits?: "default" | undefined;
 }
@@ -29,6 +31,9 @@ const LIMITS = [
 const FEATURES = { f16: "shader-f16", subgroups: "subgroups" } as const;
 /** Drivers that compute on the CPU, as adapters call them. */
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|microsoft basic render|\bwarp\b/i;
+
+/** Longest wait for news of a loss, ms. */
+const LOSS_MS = 100;
 
 /** Counters, for reports and tests: what was made so far and what is alive. */
 export interface GpuCounts {
@@ -119,19 +124,20 @@ function wanted(adapter: GPUAdapter, { limits, without = [] }: GpuOptions): GPUD
   return { requiredFeatures: features.filter((f) => !left.includes(f)), requiredLimits };
 }
 
-function capsOf(device: GPUDevice, gpu: GPU | undefined): Caps {
+function capsOf(device: GPUDevice, gpu: GPU | undefined, maxBinding: number = 2 ** 32 - ALIGN): Caps {
   const { limits, features } = device;
   const info = device.adapterInfo as
     { readonly subgroupMinSize?: number; readonly subgroupMaxSize?: number } | undefined;
   const subgroups = features.has(FEATURES.subgroups);
-  const language = gpu?.wgslLanguageFeatures as ReadonlySet<string> | undefined;
+  const known = gpu as { readonly wgslLanguageFeatures?: ReadonlySet<string> } | undefined; // Deno's types lack it
+  const language = known?.wgslLanguageFeatures;
   return {
     f16: features.has(FEATURES.f16),
     subgroups,
     subgroupMin: subgroups ? (info?.subgroupMinSize ?? 4) : 1,
     subgroupMax: subgroups ? (info?.subgroupMaxSize ?? 128) : 1,
     dot4: language?.has("packed_4x8_integer_dot_product") === true,
-    maxBinding: Math.min(limits.maxStorageBufferBindingSize, 2 ** 32 - ALIGN) - 2 * ALIGN,
+    maxBinding: Math.min(limits.maxStorageBufferBindingSize, maxBinding) - 2 * ALIGN,
     maxInvocations: Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX),
     maxWorkgroupBytes: limits.maxComputeWorkgroupStorageSize,
   };
@@ -162,7 +168,7 @@ export class GpuDevice {
     this.#gpu = gpu;
     this.#owned = options.device === undefined;
     const { gpu: standard } = (globalThis as { readonly navigator?: { readonly gpu?: GPU } }).navigator ?? {};
-    this.caps = capsOf(device, gpu ?? standard);
+    this.caps = capsOf(device, gpu ?? standard, options.maxBinding);
     this.adapter = adapterName(device.adapterInfo);
     void device.lost.then(({ message }) => {
       if (!this.#disposed) this.#fail("device-lost", `webgpu: ${this.adapter.name} was lost: ${message}`);
@@ -192,6 +198,17 @@ export class GpuDevice {
   check(): void {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#disposed) throw new DeviceError("disposed", "webgpu: the device was given back");
+  }
+
+  /**
+   * To be asked when something failed for no known reason: a loss may be heard of a little later.
+   *
+   * @throws {DeviceError} as {@link check}
+   */
+  async newsOfLoss(): Promise<void> {
+    const later = new Promise<void>((resolve) => void setTimeout(resolve, LOSS_MS));
+    await Promise.race([this.device.lost, later]);
+    this.check();
   }
 
   /** Runs `f` when the device is lost or destroyed. */

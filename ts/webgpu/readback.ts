@@ -50,7 +50,7 @@ export class ReadbackRing {
       staging.unmap();
     } catch (cause) {
       this.#gpu.destroyBuffer(staging);
-      this.#gpu.check();
+      await this.#gpu.newsOfLoss();
       throw new DeviceError("gpu-error", `webgpu: reading ${nBytes} bytes: ${String(cause)}`, { cause });
     }
     this.#give(staging);

@@ -45,7 +45,7 @@ const UNARY: { readonly [K in Exclude<Unary, Unary.COUNT>]: Omit<Fn, "name"> } =
   },
   [Unary.FLOOR]: { y: "floor(x)" },
   [Unary.CEIL]: { y: "ceil(x)" },
-  [Unary.ROUND]: { y: "trunc(x) + select(0.0, sign(x), abs(x - trunc(x)) >= 0.5)" },
+  [Unary.ROUND]: { y: "select(trunc(x), trunc(x) + sign(x), abs(x - trunc(x)) >= 0.5)" },
   [Unary.TRUNC]: { y: "trunc(x)" },
 };
 

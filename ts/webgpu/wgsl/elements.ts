@@ -22,6 +22,13 @@ export function repeated(a: string): string {
   );
 }
 
+/** Statements: the indices x0 .. x3 of element `index` of a shape P.a_ne0 .. 3, counted without gaps. */
+export function unravel(x: string, index: string, a: string): string {
+  return `let ${x}0 = ${index} % P.${a}_ne0; let ${x}_row = ${index} / P.${a}_ne0;
+  let ${x}1 = ${x}_row % P.${a}_ne1; let ${x}_plane = ${x}_row / P.${a}_ne1;
+  let ${x}2 = ${x}_plane % P.${a}_ne2; let ${x}3 = ${x}_plane / P.${a}_ne2;`;
+}
+
 /** What is done for each element of a shape, the result's when `ne` is absent. */
 export interface EachElement {
   readonly label: string;
@@ -74,9 +81,9 @@ fn live_rows() -> u32 {
 function source({ functions = "", body, flat = false }: EachElement, live: boolean): string {
   const indices = flat
     ? "let i0 = i; let i1 = 0u; let i2 = 0u; let i3 = 0u;"
-    : `let i0 = i % P.n0; let row = i / P.n0;
-  let i1 = row % P.n1; let plane = row / P.n1;
-  let i2 = plane % P.n2; let i3 = plane / P.n2;`;
+    : `let i0 = i % P.n0; let i_row = i / P.n0;
+  let i1 = i_row % P.n1; let i_plane = i_row / P.n1;
+  let i2 = i_plane % P.n2; let i3 = i_plane / P.n2;`;
   return `${live ? LIVE_ROWS : ""}${functions}
 fn main(group: u32, local: u32) {
   let i = group * ${LANES}u + local;

@@ -1,0 +1,33 @@
+// Runs golden cases one after the other and counts what became of them.
+
+import type { Engine } from "../../ts/runtime/engine.ts";
+import type { Case } from "./cases.ts";
+import { runCase } from "./run.ts";
+
+/** What `npm run conformance -- --json` prints. */
+export interface Report {
+  passed: number;
+  failed: number;
+  notBuilt: number;
+  readonly failures: { readonly name: string; readonly reason: string }[];
+}
+
+/** What came out, and how often the engine said that it lacks what. */
+export interface Tally {
+  readonly report: Report;
+  readonly missing: ReadonlyMap<string, number>;
+}
+
+/** Runs the cases whose names begin with `only`. */
+export async function tally(engine: Engine, cases: Iterable<Case>, only = ""): Promise<Tally> {
+  const report: Report = { passed: 0, failed: 0, notBuilt: 0, failures: [] };
+  const missing = new Map<string, number>();
+  for (const c of cases) {
+    if (!c.name.startsWith(only)) continue;
+    const outcome = await runCase(engine, c);
+    report[outcome.kind]++;
+    if (outcome.kind === "failed") report.failures.push({ name: c.name, reason: outcome.reason });
+    if (outcome.kind === "notBuilt") missing.set(outcome.reason, (missing.get(outcome.reason) ?? 0) + 1);
+  }
+  return { report, missing };
+}

@@ -1,0 +1,113 @@
+// The golden vectors on other implementations of WebGPU: Chromium (a page, a worker) and Deno, which compiles WGSL with
+// another compiler and has f16 on Mesa's software Vulkan.
+import { writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { build as esbuild } from "esbuild";
+import { afterAll, beforeAll, describe, expect } from "vitest";
+import { describeWith } from "./data.ts";
+import { goldenFiles, goldenFolder } from "./golden/file.ts";
+import type { Report } from "./golden/tally.ts";
+import { startWebGpuChromium } from "./hosts/chromium.ts";
+import type { Browser } from "./hosts/browser.ts";
+import type { PageResult } from "./hosts/gpu_page.ts";
+import { CHROMIUM, itNeeds, PLAYWRIGHT, RUNTIMES } from "./hosts/host.ts";
+import { runCommand } from "./hosts/process.ts";
+import { type Server, startServer } from "./hosts/server.ts";
+
+const ROOT = resolve(import.meta.dirname, "..");
+const LIMIT_MS = 300_000;
+const LAVAPIPE = process.env["LAVAPIPE"] ?? "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
+
+/** A bundle of a script of ours, as text. */
+async function bundle(entry: string, platform: "browser" | "node"): Promise<string> {
+  const { outputFiles } = await esbuild({
+    entryPoints: [join(ROOT, "tests", entry)],
+    bundle: true,
+    write: false,
+    format: "esm",
+    platform,
+    target: "es2022",
+    packages: "external",
+    loader: { ".wasm": "binary", ".txt": "text" },
+  });
+  return outputFiles[0]!.text;
+}
+
+function expectAllWell(report: Report | undefined): void {
+  expect(report?.failures).toEqual([]);
+  expect(report?.passed).toBeGreaterThan(150);
+}
+
+describeWith("golden", "golden vectors on WebGPU", () => {
+  describe("Chromium", () => {
+    let server: Server;
+    let browser: Browser;
+
+    beforeAll(async () => {
+      const files = new Map<string, string | URL>([
+        [
+          "page.html",
+          '<!doctype html><title>WebGPU</title><script type="module" src="gpu_page.js"></script>',
+        ],
+        ["gpu_page.js", await bundle("hosts/gpu_page.ts", "browser")],
+        ["golden.json", JSON.stringify(goldenFiles())],
+        ...goldenFiles().map((f): [string, URL] => [
+          `golden/${f}`,
+          new URL(`file://${join(goldenFolder(), f)}`),
+        ]),
+      ]);
+      server = await startServer(files);
+      browser = await startWebGpuChromium();
+    });
+
+    afterAll(async () => {
+      await browser?.close();
+      await server?.close();
+    });
+
+    for (const where of ["page", "worker"]) {
+      itNeeds(
+        [CHROMIUM, PLAYWRIGHT],
+        `all pass in a ${where}`,
+        async () => {
+          const { line, others } = await browser.logged(
+            `${server.origin}/plain/page.html?in=${where}`,
+            "result ",
+            LIMIT_MS,
+          );
+          const result = JSON.parse(line) as PageResult;
+          expect(result).toMatchObject({
+            adapter: expect.stringMatching(/swiftshader/i) as string,
+            f16: false,
+          });
+          expect(result.stray).toBeUndefined();
+          expectAllWell(result.report);
+          expect(others.filter((o) => !o.startsWith("warning:"))).toEqual([]);
+        },
+        LIMIT_MS,
+      );
+    }
+  });
+
+  const deno = RUNTIMES.find((r) => r.name === "Deno")!;
+  itNeeds(
+    [deno.command, LAVAPIPE],
+    "all pass in Deno, whose compiler is another and whose adapter has f16",
+    async () => {
+      const script = join(ROOT, "build/gpu_conformance.js");
+      await writeFile(script, await bundle("conformance.ts", "node"));
+      const env = {
+        VK_ICD_FILENAMES: LAVAPIPE,
+        XDG_RUNTIME_DIR: "/tmp",
+        NO_COLOR: "1",
+        DENO_NO_UPDATE_CHECK: "1",
+      };
+      const args = ["run", "-A", "--no-prompt", script, "--backend", "webgpu", "--json"];
+      const ended = await runCommand(deno.command, args, { limitMs: LIMIT_MS, cwd: ROOT, env });
+      const report = JSON.parse(ended.stdout.trimEnd().split("\n").at(-1) ?? "{}") as Report;
+      expectAllWell(report);
+      expect(ended.code).toBe(0);
+    },
+    LIMIT_MS,
+  );
+});

@@ -1,0 +1,180 @@
+// Programs on a GPU: results, memory, counts, errors and loss.
+import { afterEach, expect, it } from "vitest";
+import { Op } from "../assembly/abi.ts";
+import type { Tensor } from "../ts/graph/tensor.ts";
+import { createEngine, type Engine } from "../ts/runtime/engine.ts";
+import { opDef } from "../ts/ops/index.ts";
+import { Type } from "../ts/types.ts";
+import { GpuBackend } from "../ts/webgpu/backend.ts";
+import { type GpuOptions, openDevice } from "../ts/webgpu/device.ts";
+import type { GpuKernel, Kernels } from "../ts/webgpu/kernel.ts";
+import { KERNELS } from "../ts/webgpu/kernels/index.ts";
+import { describeGpu } from "./gpu_describe.ts";
+import { engineOver, gpuEngine } from "./gpu_engine.ts";
+import { testGpu } from "./gpu_host.ts";
+import { random } from "./op_data.ts";
+
+/** Sums of three inputs, some in place, some of views, one result of 16 bits. Returns the outputs' bytes. */
+async function sums(engine: Engine, n: number): Promise<Uint8Array[]> {
+  using g = engine.graph();
+  const inputs = [0, 1, 2].map((i) => g.input(`x${i}`, Type.F32, [n, 6]));
+  const [a, b, c] = inputs as [Tensor, Tensor, Tensor];
+  let y = g.mul(g.add(a, b), c);
+  for (let i = 0; i < 20; i++) y = g.sub(g.add(y, a), b);
+  const rows = g.view(y, [n, 2], { nb: [n * 4, n * 8, n * 8], offset: n * 8 });
+  const half = g.node(Op.ADD, opDef(Op.ADD), [rows, g.view(c, [n, 2], { nb: [n * 4, n * 8, n * 8] })], {
+    type: Type.F16,
+  });
+  const outputs = [y.asOutput(), half.asOutput()];
+  g.plan();
+  const next = random(n);
+  for (const t of inputs) t.write(Float32Array.from({ length: n * 6 }, () => next() - 0.5));
+  await g.compute();
+  return Promise.all(outputs.map((t) => t.readBytes()));
+}
+
+await describeGpu("a program on a GPU", () => {
+  const open: Engine[] = [];
+
+  afterEach(() => {
+    for (const engine of open.splice(0)) engine.dispose();
+  });
+
+  async function onGpu(options: GpuOptions = {}): Promise<{ engine: Engine; backend: GpuBackend }> {
+    const made = await gpuEngine({ gpu: await testGpu(), ...options });
+    open.push(made.engine);
+    return made;
+  }
+
+  async function withKernels(kernels: Kernels): Promise<Engine> {
+    const backend = new GpuBackend(await openDevice({ gpu: await testGpu() }), kernels);
+    const engine = await engineOver(backend);
+    open.push(engine);
+    return engine;
+  }
+
+  it.each([
+    ["the adapter's limits", {}],
+    ["the limits that every device has", { limits: "default" }],
+    ["windows into buffers larger than a binding", { maxBinding: 1792 }],
+  ] as const)("gives the CPU's bits with %s", async (_title, options) => {
+    const cpu = await createEngine({ nThreads: 1 });
+    open.push(cpu);
+    const { engine, backend } = await onGpu(options);
+    for (const n of [1, 3, 32, 33]) expect(await sums(engine, n)).toEqual(await sums(cpu, n));
+    expect(backend.lost).toBeUndefined();
+  });
+
+  it("makes no buffer, bind group or pipeline once it has run", async () => {
+    const { engine, backend } = await onGpu();
+    using g = engine.graph();
+    const x = g.input("x", Type.F32, [33]);
+    let y = x;
+    for (let i = 0; i < 20; i++) y = g.add(y, x);
+    y.asOutput();
+    g.plan();
+    const step = async (i: number): Promise<void> => {
+      x.write(new Float32Array(33).fill(i));
+      await g.compute();
+      if (i % 10 === 0) expect(await y.read()).toEqual(new Float32Array(33).fill(21 * i));
+    };
+    await step(0);
+    const { buffers, bindGroups, pipelines, liveBytes, submits } = backend.gpu.counts;
+    for (let i = 1; i <= 500; i++) await step(i);
+    expect(backend.gpu.counts).toMatchObject({ buffers, bindGroups, pipelines, liveBytes });
+    expect(backend.gpu.counts.submits - submits).toBe(500 + 50); // runs and readings
+    expect(pipelines).toBe(1);
+    expect(bindGroups).toBe(2);
+  });
+
+  it("holds no memory after dispose", async () => {
+    const { engine, backend } = await onGpu();
+    await sums(engine, 33);
+    const g = engine.graph();
+    g.add(g.input("x", Type.F32, [4]), g.weight("w", Type.F32, [4])).asOutput();
+    g.plan();
+    await g.compute();
+    expect(backend.gpu.counts.liveBytes).toBeGreaterThan(0);
+    g.dispose();
+    engine.dispose();
+    expect(backend.gpu.counts.liveBytes).toBe(0);
+    expect(backend.gpu.counts.buffers).toBeGreaterThan(3);
+  });
+
+  it("says which line of which kernel does not compile", async () => {
+    const broken: GpuKernel = {
+      supports: () => true,
+      dispatches: (node, caps) =>
+        KERNELS[Op.ADD]!.dispatches(node, caps).map((d) => ({
+          ...d,
+          key: "broken",
+          label: "broken add",
+          source: () => "fn main(group: u32, local: u32) {\n  let x: u32 = 1.5;\n}",
+        })),
+    };
+    const engine = await withKernels({ [Op.ADD]: broken });
+    using g = engine.graph();
+    const x = g.input("x", Type.F32, [4]);
+    g.add(x, x).asOutput();
+    g.plan();
+    const error = await g.compute().then(
+      () => undefined,
+      (e: unknown) => e,
+    );
+    expect(error).toMatchObject({ name: "DeviceError", code: "bad-shader", details: { op: "broken add" } });
+    expect((error as Error).message).toMatch(
+      /^webgpu: broken add: line \d+: .*\n(.*\n)* +\d+ {3}let x: u32 = 1\.5;/,
+    );
+    await expect(g.compute()).rejects.toThrow(expect.objectContaining({ code: "bad-shader" }));
+  });
+
+  it("puts no result over a source where the kernel forbids it", async () => {
+    const places = async (kernels: Kernels): Promise<boolean> => {
+      const engine = await withKernels(kernels);
+      using g = engine.graph();
+      const x = g.leaf("x", Type.F32, [64]);
+      const y = g.add(x, g.input("z", Type.F32, [64])).asOutput();
+      g.plan();
+      return y.placement!.offset === x.placement!.offset;
+    };
+    expect(await places(KERNELS)).toBe(true);
+    expect(await places({ ...KERNELS, [Op.ADD]: { ...KERNELS[Op.ADD]!, inPlace: false } })).toBe(false);
+  });
+
+  it("refuses operators without a kernel when it is planned", async () => {
+    const engine = await withKernels({});
+    using g = engine.graph();
+    const x = g.input("x", Type.F32, [4]);
+    g.add(x, x).asOutput();
+    expect(() => g.plan()).toThrow(expect.objectContaining({ code: "unsupported-op" }));
+  });
+
+  it("that is aborted rejects with the reason and runs again", async () => {
+    const { engine } = await onGpu();
+    using g = engine.graph();
+    const x = g.input("x", Type.F32, [4]);
+    const y = g.add(x, x).asOutput();
+    g.plan();
+    x.write(Float32Array.of(1, 2, 3, 4));
+    await expect(g.compute({ signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough");
+    await g.compute();
+    expect(await y.read()).toEqual(Float32Array.of(2, 4, 6, 8));
+  });
+
+  it("ends with device-lost when the device goes, in runs and in readings", async () => {
+    const { engine, backend } = await onGpu();
+    using g = engine.graph();
+    const x = g.input("x", Type.F32, [4]);
+    const y = g.add(x, x).asOutput();
+    g.plan();
+    await g.compute();
+    const lost = expect.objectContaining({ name: "DeviceError", code: "device-lost" });
+    const reading = y.read();
+    backend.gpu.device.destroy();
+    await expect(reading).rejects.toThrow(lost);
+    await expect(g.compute()).rejects.toThrow(lost);
+    await expect(y.read()).rejects.toThrow(lost);
+    expect(() => x.write(Float32Array.of(1, 2, 3, 4))).toThrow(lost);
+    expect(backend.lost?.code).toBe("device-lost");
+  });
+});

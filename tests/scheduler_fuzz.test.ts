@@ -1,0 +1,85 @@
+// Random graphs scattered over three backends: the bits of a run on the CPU alone.
+import { afterEach, describe, expect, test } from "vitest";
+import { Op } from "../assembly/abi.ts";
+import type { Graph } from "../ts/graph/graph.ts";
+import type { Tensor } from "../ts/graph/tensor.ts";
+import { createEngine, type Engine } from "../ts/runtime/engine.ts";
+import { nelements } from "../ts/shape.ts";
+import { Type } from "../ts/types.ts";
+import { engineWith, RemoteBackend, type RemoteOptions } from "./backends/remote.ts";
+import { grow, random } from "./graph_fuzz.ts";
+
+const open: { dispose(): void }[] = [];
+
+afterEach(() => {
+  for (const x of open.splice(0)) x.dispose();
+});
+
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((x, i) => x === b[i]);
+}
+
+describe.each([
+  ["as the CPU does", {}, {}],
+  ["without results in place", { inPlace: false }, { inPlace: false }],
+  [
+    "with gaps: A lacks some operators, B others",
+    { refuse: [Op.SOFT_MAX, Op.MUL_MAT, Op.CONT] },
+    { refuse: [Op.ADD, Op.CPY] },
+  ],
+] as [string, RemoteOptions, RemoteOptions][])("random graphs on devices %s", (_, a, b) => {
+  test.each([true, false])(
+    "equal those of the CPU, with nodes scattered by pins; nodes that write into others: %s",
+    async (writing) => {
+      const engine = await engineWith([await RemoteBackend.open("a", a), await RemoteBackend.open("b", b)]);
+      const cpu = await createEngine({ nThreads: 1, device: "cpu" });
+      open.push(engine, cpu);
+      for (let i = 0; i < 25; i++) {
+        const seed = 77 * i + (writing ? 1 : 2);
+        const want = await fuzz(cpu, seed, writing, false);
+        for (const pins of [false, true]) {
+          const got = await fuzz(engine, seed, writing, pins);
+          const differ = want.flatMap((bytes, k) => (equal(bytes, got[k]!) ? [] : [k]));
+          expect([seed, pins, ...differ]).toEqual([seed, pins]);
+        }
+      }
+    },
+  );
+});
+
+function fill(t: Tensor, rng: () => number): void {
+  const n = nelements(t.ne);
+  if (t.type === Type.I32) t.write(Int32Array.from({ length: n }, () => Math.floor(rng() * 3)));
+  else t.write(Float32Array.from({ length: n }, () => 4 * rng() - 2));
+}
+
+/** Outputs of a random graph; with `pins` each node that may is put on a random backend. */
+async function fuzz(engine: Engine, seed: number, writing: boolean, pins: boolean): Promise<Uint8Array[]> {
+  const g = engine.graph();
+  const rng = random(seed + 3);
+  const { inputs, nodes } = grow(g, random(seed), 25, writing);
+  if (writing) for (const t of nodes) g.expand(t);
+  const outputs = nodes.filter((_, i) => i === nodes.length - 1 || rng() < 0.15);
+  for (const t of outputs) t.asOutput();
+  if (pins) scatter(engine, g, rng);
+  g.plan();
+  inputs.forEach((t, k) => t.placement !== undefined && fill(t, random(seed + k)));
+  await g.compute();
+  const bytes = await Promise.all(outputs.map((t) => t.readBytes()));
+  g.dispose();
+  return bytes;
+}
+
+// A pin may ask what a backend cannot do: then it is left out.
+function scatter(engine: Engine, g: Graph, rng: () => number): void {
+  const names = engine.backends.map((b) => b.name);
+  for (const { tensor } of g.program().nodes) {
+    if (tensor.viewSrc !== undefined || rng() < 0.3) continue;
+    g.pin(tensor, names[Math.floor(rng() * names.length)]);
+    try {
+      g.splits();
+    } catch {
+      g.pin(tensor, undefined);
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// Memory of leafs that no plan moves: weights, caches. One buffer per backend, or several where its largest is too small.
+
+import { Flag } from "../../assembly/abi.ts";
+import { GraphError } from "../errors.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import { alignUp } from "../shape.ts";
+import type { Backend, Buffer } from "./backend.ts";
+
+/** Buffers of some leafs, given back together. */
+export class Allocation {
+  readonly buffers: readonly Buffer[];
+  readonly #tensors: readonly Tensor[];
+
+  constructor(buffers: readonly Buffer[], tensors: readonly Tensor[]) {
+    this.buffers = buffers;
+    this.#tensors = tensors;
+  }
+
+  /** bytes */
+  get size(): number {
+    return this.buffers.reduce((sum, b) => sum + b.size, 0);
+  }
+
+  /** Resolves when all of the memory is there. @throws {DeviceError} out-of-memory, by rejecting */
+  async ready(): Promise<void> {
+    await Promise.all(this.buffers.map((b) => b.ready));
+  }
+
+  /** Sets all bytes to zero. */
+  clear(): void {
+    for (const b of this.buffers) b.clear();
+  }
+
+  /** Gives the memory back; the tensors have no place any more. */
+  dispose(): void {
+    for (const t of this.#tensors) t.place(undefined);
+    for (const b of this.buffers) b.dispose();
+  }
+}
+
+// A buffer to be.
+interface Chunk {
+  readonly backend: Backend;
+  size: number;
+  readonly places: { readonly tensor: Tensor; readonly offset: number }[];
+}
+
+/** Lays tensors out in buffers of at most the largest size of each backend, in the order given. */
+function layOut(tensors: readonly Tensor[], backendOf: (t: Tensor) => Backend): Chunk[] {
+  const chunks: Chunk[] = [];
+  const open = new Map<Backend, Chunk>();
+  for (const tensor of tensors) {
+    const backend = backendOf(tensor);
+    const { alignment, maxSize } = backend.bufferType;
+    if (tensor.nBytes > maxSize) {
+      throw new GraphError(
+        "too-large",
+        `${tensor.label()}: ${tensor.nBytes} bytes; ${backend.name} takes ${maxSize}`,
+        {
+          tensor: tensor.name,
+          expected: maxSize,
+          actual: tensor.nBytes,
+        },
+      );
+    }
+    let chunk = open.get(backend);
+    if (chunk === undefined || chunk.size + tensor.nBytes > maxSize) {
+      chunk = { backend, size: 0, places: [] };
+      chunks.push(chunk);
+      open.set(backend, chunk);
+    }
+    chunk.places.push({ tensor, offset: chunk.size });
+    chunk.size = alignUp(chunk.size + tensor.nBytes, alignment);
+  }
+  return chunks;
+}
+
+/** Bytes per backend that {@link allocate} would take. */
+export function measureLeafs(
+  tensors: readonly Tensor[],
+  backendOf: (t: Tensor) => Backend,
+): ReadonlyMap<Backend, number> {
+  const bytes = new Map<Backend, number>();
+  for (const { backend, size } of layOut(tensors, backendOf)) {
+    bytes.set(backend, (bytes.get(backend) ?? 0) + size);
+  }
+  return bytes;
+}
+
+/**
+ * Gives leafs their memory. Nothing is taken when it fails.
+ *
+ * @param alloc takes a buffer of a backend
+ * @throws {GraphError} too-large
+ * @throws what `alloc` throws
+ */
+export function allocate(
+  tensors: readonly Tensor[],
+  backendOf: (t: Tensor) => Backend,
+  alloc: (backend: Backend, size: number) => Buffer,
+): Allocation {
+  const chunks = layOut(tensors, backendOf);
+  const buffers: Buffer[] = [];
+  try {
+    for (const { backend, size } of chunks) {
+      // The last tensor may end below the largest size and its padding above.
+      buffers.push(alloc(backend, Math.min(size, backend.bufferType.maxSize)));
+    }
+  } catch (error) {
+    for (const b of buffers) b.dispose();
+    throw error;
+  }
+  chunks.forEach(({ places }, i) => {
+    for (const { tensor, offset } of places) {
+      tensor.flags |= Flag.EXTERNAL;
+      tensor.place({ memory: buffers[i]!, offset });
+    }
+  });
+  return new Allocation(buffers, tensors);
+}
