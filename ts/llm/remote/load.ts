@@ -48,7 +48,7 @@ export async function loadModel(input: SourceInput, options: LoadModelOptions = 
   if (fixed !== undefined)
     throw new GraphError("unsupported", `loadModel: ${fixed} cannot be sent to a worker`);
   const connection = await connect(worker === true ? undefined : worker, rest);
-  if (connection === undefined) return loadHere(input, withoutThreads(rest));
+  if (connection === undefined) return loadHere(input, blocksThreads(rest) ? { ...rest, nThreads: 1 } : rest);
   return loadThere(connection, input, rest);
 }
 
@@ -64,10 +64,8 @@ function boundHere(input: SourceInput, { engine }: LoadOptions): string | undefi
 }
 
 // A line to a worker; undefined when there is none to be had, which the logger hears.
-async function connect(
-  given: WorkerLike | undefined,
-  { logger }: LoadOptions,
-): Promise<Connection | undefined> {
+async function connect(given: WorkerLike | undefined, options: LoadOptions): Promise<Connection | undefined> {
+  const { logger } = options;
   try {
     const peer =
       given === undefined ? await makePeer() : webPeer(given, "does its script call serveModels()?");
@@ -75,14 +73,15 @@ async function connect(
     logger?.warn?.("loadModel: there are no workers here: the model runs on this thread");
   } catch (error) {
     if (!(error instanceof DeviceError && error.code === "worker-blocked")) throw error;
-    logger?.warn?.(`${error.message}: the model runs in the page itself, with one thread`);
+    const threads = blocksThreads(options) ? ", with one thread" : "";
+    logger?.warn?.(`${error.message}: the model runs in the page itself${threads}`);
   }
   return undefined;
 }
 
 // Where one worker is blocked so are all, unless they come from an address.
-function withoutThreads(options: LoadOptions): LoadOptions {
-  return inPage() && options.workerUrl === undefined ? { ...options, nThreads: 1 } : options;
+function blocksThreads({ workerUrl }: LoadOptions): boolean {
+  return inPage() && workerUrl === undefined;
 }
 
 async function loadThere(connection: Connection, input: SourceInput, options: LoadOptions): Promise<Model> {
