@@ -49,7 +49,7 @@ function measure(name: string, c: LifetimeColumns, options: PlanOptions, seeds: 
 const seeds = Number(values.seeds);
 if (existsSync(values.planning)) {
   for (const name of readdirSync(values.planning).filter((f) => f.endsWith(".csv"))) {
-    const { list } = readCsv(readFileSync(join(values.planning, name), "utf8"));
+    const list = readCsv(readFileSync(join(values.planning, name), "utf8"));
     const capacity = Number(/\.(\d+)\.csv$/.exec(name)?.[1] ?? 0);
     const options = capacity > 0 ? { capacity, budget: 4e9 } : { budget: 1e9 };
     measure(name, toColumns(list), options, seeds);

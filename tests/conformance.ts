@@ -16,18 +16,21 @@ function option(name: string, fallback: string): string {
 }
 
 /** The engine, and what its device complains of. */
-async function openEngine(backend: string): Promise<{ engine: Engine; complaint: () => string | undefined }> {
-  if (backend === "cpu") {
+async function openEngine(name: string): Promise<{ engine: Engine; complaint: () => string | undefined }> {
+  if (name === "cpu") {
     const engine = await createEngine({ nThreads: Number(option("--threads", "1")) });
     return { engine, complaint: () => undefined };
   }
-  if (backend !== "webgpu") throw new TypeError(`--backend ${backend}: expected cpu or webgpu`);
+  if (name !== "webgpu") throw new TypeError(`--backend ${name}: expected cpu or webgpu`);
   const { engine, backend: gpu } = await gpuEngine({ gpu: await testGpu() });
   return { engine, complaint: () => gpu.lost?.message };
 }
 
-const { engine, complaint } = await openEngine(option("--backend", "cpu"));
-const { report, missing } = await tally(engine, goldenCases(), option("--only", ""));
+const backend = option("--backend", "cpu");
+const { engine, complaint } = await openEngine(backend);
+const only = option("--only", "");
+const cases = [...goldenCases()].filter((c) => c.name.startsWith(only));
+const { report, missing } = await tally(engine, cases, { f32Activations: backend === "webgpu" });
 const stray = complaint();
 if (stray !== undefined) {
   report.failed++;

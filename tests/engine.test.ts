@@ -308,9 +308,7 @@ async function withReference<T>(
   use: (engine: Engine, backend: ReferenceBackend) => Promise<T>,
 ): Promise<T> {
   const backend = new ReferenceBackend(options);
-  return withEngine({}, async (cpu) =>
-    use(new Engine({ module: null as never, build: "simd" }, cpu.core, cpu.arena, [backend]), backend),
-  );
+  return withEngine({}, async (cpu) => use(new Engine(cpu, [backend]), backend));
 }
 
 test("a backend without linear memory and with random delays gives the CPU's result", () =>

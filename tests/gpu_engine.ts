@@ -16,5 +16,6 @@ export async function engineOver(backend: GpuBackend): Promise<Engine> {
   const core = await compileCore(undefined, false);
   const { memory, maxPages } = createMemory(32, false, 65536);
   const exports = instantiate(core.module, memory);
-  return new Engine(core, exports, new Arena(memory, maxPages * 65536, exports), [backend]);
+  const arena = new Arena(memory, maxPages * 65536, exports);
+  return new Engine({ build: core.build, core: exports, arena }, [backend]);
 }

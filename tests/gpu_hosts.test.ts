@@ -33,9 +33,9 @@ async function bundle(entry: string, platform: "browser" | "node"): Promise<stri
   return outputFiles[0]!.text;
 }
 
-function expectAllWell(report: Report | undefined): void {
+function expectAllWell(report: Report | undefined, least: number): void {
   expect(report?.failures).toEqual([]);
-  expect(report?.passed).toBeGreaterThan(150);
+  expect(report?.passed).toBeGreaterThan(least);
 }
 
 describeWith("golden", "golden vectors on WebGPU", () => {
@@ -68,7 +68,7 @@ describeWith("golden", "golden vectors on WebGPU", () => {
     for (const where of ["page", "worker"]) {
       itNeeds(
         [CHROMIUM, PLAYWRIGHT],
-        `all pass in a ${where}`,
+        `a quarter of them pass in a ${where}`,
         async () => {
           const { line, others } = await browser.logged(
             `${server.origin}/plain/page.html?in=${where}`,
@@ -81,7 +81,7 @@ describeWith("golden", "golden vectors on WebGPU", () => {
             f16: false,
           });
           expect(result.stray).toBeUndefined();
-          expectAllWell(result.report);
+          expectAllWell(result.report, 80);
           expect(others.filter((o) => !o.startsWith("warning:"))).toEqual([]);
         },
         LIMIT_MS,
@@ -105,7 +105,7 @@ describeWith("golden", "golden vectors on WebGPU", () => {
       const args = ["run", "-A", "--no-prompt", script, "--backend", "webgpu", "--json"];
       const ended = await runCommand(deno.command, args, { limitMs: LIMIT_MS, cwd: ROOT, env });
       const report = JSON.parse(ended.stdout.trimEnd().split("\n").at(-1) ?? "{}") as Report;
-      expectAllWell(report);
+      expectAllWell(report, 350);
       expect(ended.code).toBe(0);
     },
     LIMIT_MS,

@@ -66,6 +66,9 @@ function layerOf(path: string): string {
   return path === "assembly/abi.ts" ? "abi" : path.split("/")[1]!.replace(/\.ts$/, "");
 }
 
+/** The one import that points up: the engine loads a device's code when it is asked for. */
+const ON_DEMAND = "ts/runtime/devices.ts -> ts/webgpu/index.ts";
+
 /** Imports that point up, sideways or at nothing, as `from -> to`. */
 function wrongImports(tree: Tree, tiers: readonly (readonly string[])[]): string[] {
   const tierOf = (path: string): number => tiers.findIndex((t) => t.includes(layerOf(path)));
@@ -77,7 +80,7 @@ function wrongImports(tree: Tree, tiers: readonly (readonly string[])[]): string
         ? layerOf(path) === "runtime"
         : (tree.has(to) || to === "assembly/abi.ts") &&
           (layerOf(to) === layerOf(path) || tierOf(to) < tierOf(path));
-      if (!fine) wrong.push(`${path} -> ${to}`);
+      if (!fine && `${path} -> ${to}` !== ON_DEMAND) wrong.push(`${path} -> ${to}`);
     }
   }
   return wrong;

@@ -345,7 +345,7 @@ describe("the wasm entry alone", () => {
 
 describeWith("planning", "published instances", () => {
   const read = (name: string): readonly Lifetime[] =>
-    readCsv(new TextDecoder().decode(readData("planning", name))).list;
+    readCsv(new TextDecoder().decode(readData("planning", name)));
   const names = readdirSync(dataDir("planning")).filter((f) => f.endsWith(".csv"));
 
   for (const name of names.filter((f) => f.includes(".1048576."))) {

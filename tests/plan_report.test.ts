@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { planCommand, readCsv } from "../ts/cli/plan.ts";
-import { FormatError } from "../ts/errors.ts";
+import { FormatError, GraphError } from "../ts/errors.ts";
 import { planToSVG } from "../ts/runtime/plan_svg.ts";
 import {
   formatBytes,
@@ -158,6 +158,19 @@ it("the command takes columns in any order, CRLF, and an empty list", async () =
   });
 });
 
+it("the command takes alignments, places that are given, and chunks", async () => {
+  const rows = "id,lower,upper,size,alignment,offset\na,0,2,10,,64\nb,0,2,10,32,\nc,1,3,70,,\n";
+  const plan = JSON.parse(await command(["--json"], rows)) as { peak: number; offsets: number[] };
+  expect([plan.offsets[0], plan.offsets[1]! % 32, plan.peak]).toEqual([64, 0, 144]);
+  const list = "id,lower,upper,size\na,0,2,33\nb,0,2,31\nc,1,3,60\n";
+  const chunked = JSON.parse(await command(["--json", "--max-chunk", "64", "--alignment", "32"], list)) as {
+    offsets: number[];
+  };
+  expect(chunked.offsets.map((x) => x % 32)).toEqual([0, 0, 0]);
+  expect(new Set(chunked.offsets.map((x) => Math.floor(x / 64))).size).toBe(3);
+  await expect(command(["--max-chunk", "0"], list)).rejects.toThrow(GraphError);
+});
+
 it("misspelt options, values that are no numbers and missing files are refused", async () => {
   for (const args of [
     ["--capcity", "3"],
@@ -177,6 +190,7 @@ it("a CSV file that is none is refused with line and column", () => {
     "id,lower,size\n1,2,3\n",
     "id,lower,upper,size\n1,2\n",
     "id,lower,upper,size\n1,2,x,4\n",
+    "id,lower,upper,size,offset\n1,2,3,4,x\n",
   ]) {
     expect(() => readCsv(bad)).toThrow(FormatError);
   }

@@ -1,5 +1,6 @@
 // Several graphs over one compute buffer: when a plan is made, when one is used again, what happens on growth.
 import { expect, it } from "vitest";
+import { Flag } from "../assembly/abi.ts";
 import type { Graph } from "../ts/graph/graph.ts";
 import { leaf, type Tensor } from "../ts/graph/tensor.ts";
 import { createEngine, type Engine, type EngineEvent } from "../ts/runtime/engine.ts";
@@ -131,6 +132,18 @@ it("a graph planned again with the same wiring and shapes calls no planner; othe
     expect(seen).toEqual([1, 2, 2, 2, 2]);
     expect(outputs[0]).toBe(-outputs[1]!);
     expect([outputs[2], outputs[3], outputs[4]]).toEqual([outputs[0], outputs[1], outputs[0]]);
+  }));
+
+it("weights interleaved since keep the plan", () =>
+  withEngine(async (engine, events) => {
+    const w = leaf("w", Type.Q8_0, [32, 8]);
+    engine.allocate([w], "weights");
+    const g = engine.graph();
+    g.mulMat(w, g.input("x", Type.F32, [32, 1])).asOutput();
+    g.plan();
+    w.flags |= Flag.QUADS;
+    g.plan();
+    expect(plansIn(events)).toBe(1);
   }));
 
 it("a smaller graph gets a plan of its own where in place no longer holds", () =>

@@ -72,7 +72,7 @@ async function fuzz(engine: Engine, seed: number, writing: boolean, pins: boolea
 
 // A pin may ask what a backend cannot do: then it is left out.
 function scatter(engine: Engine, g: Graph, rng: () => number): void {
-  const names = engine.backends.map((b) => b.name);
+  const names = engine.devices.map((b) => b.name);
   for (const { tensor } of g.program().nodes) {
     if (tensor.viewSrc !== undefined || rng() < 0.3) continue;
     g.pin(tensor, names[Math.floor(rng() * names.length)]);

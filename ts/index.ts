@@ -3,11 +3,24 @@
 export { Flag, Glu, Op, Unary } from "../assembly/abi.ts";
 export { DeviceError, type ErrorDetails, FormatError, GraphError } from "./errors.ts";
 export { type ComputeOptions, Graph } from "./graph/graph.ts";
-export type { Consumer, PeakStep, Plan, PlanOrder, PlanReport, Reuse } from "./graph/plan.ts";
+export type { BackendPlan, Consumer, PeakStep, Plan, PlanOrder, PlanReport, Reuse } from "./graph/plan.ts";
 export type { Elements } from "./graph/elements.ts";
-export { leaf, Tensor } from "./graph/tensor.ts";
+export { leaf, Tensor, type TensorData } from "./graph/tensor.ts";
+export type { Allocation } from "./runtime/allocation.ts";
 export type { MemoryReport } from "./runtime/arena.ts";
-export type { Backend, Buffer, BufferType, BufferUse } from "./runtime/backend.ts";
+export type {
+  Backend,
+  Buffer,
+  BufferType,
+  BufferUse,
+  Costs,
+  Executable,
+  Planned,
+  Staging,
+} from "./runtime/backend.ts";
+export type { BackendInfo } from "./runtime/devices.ts";
+export type { DeviceHandle } from "./runtime/options.ts";
+export type { SplitCopy, SplitView } from "./runtime/scheduler/text.ts";
 export {
   createEngine,
   type Engine,

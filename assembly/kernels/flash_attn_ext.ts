@@ -9,6 +9,9 @@
 // result depends on its own cells only, so a batch, a single token and any number of threads give the same bits. Cells
 // that a row does not see are never read for it; cells that no row sees are never read at all.
 //
+// Of a single token, rows of several KV heads go through a tile together: a cache keeps the heads of a cell side by
+// side, and is read as one stream then. Head by head, every cell of every head would be a cache miss.
+//
 // Scratch of a thread: Work | Row[ROWS] | scores | q rows | accumulators | k tile | v tile
 
 import { Type } from "../abi";
@@ -93,9 +96,9 @@ export function flashAttnExt(n: Node, ith: i32, nth: i32): void {
   while (r < end) {
     const first = r % perHead;
     w.origin = originOf(n, first / (perHead / tokens));
-    w.count = alike(n, w.origin, first, min(ROWS, min(perHead - first, end - r)), perHead / tokens);
-    const unit = r / perHead;
-    attend(n, w, unit % heads, unit / heads, first);
+    if (tokens == 1) w.count = min(ROWS, end - r);
+    else w.count = alike(n, w.origin, first, min(ROWS, min(perHead - first, end - r)), perHead / tokens);
+    attend(n, w, r, perHead);
     r += w.count;
   }
 }
@@ -131,32 +134,61 @@ function layOut(n: Node, scratch: usize): Work {
   return w;
 }
 
-// Rows [first, first + w.count) of KV head `head` of sequence s, numbered token by token.
-function attend(n: Node, w: Work, head: i32, s: i32, first: i32): void {
-  const k = n.src1!;
-  const v = n.src2!;
-  const heads = max(k.ne2, v.ne2);
+// Rows [r, r + w.count), `perHead` to a KV head, numbered head by head and there token by token.
+function attend(n: Node, w: Work, r: i32, perHead: i32): void {
+  const heads = max(n.src1!.ne2, n.src2!.ne2);
   const group = n.ne1 / heads;
   w.lo = i32.MAX_VALUE;
   w.hi = 0;
   for (let i = 0; i < w.count; i++) {
-    begin(n, w, i, (first + i) / group, head * group + ((first + i) % group), s);
+    const unit = (r + i) / perHead;
+    const own = (r + i) % perHead;
+    begin(n, w, i, own / group, (unit % heads) * group + (own % group), unit / heads);
   }
-  const k2 = head / (heads / k.ne2);
-  const v2 = head / (heads / v.ne2);
-  const k3 = s / (n.ne3 / k.ne3);
-  const v3 = s / (n.ne3 / v.ne3);
   const start = w.origin + (max(0, w.lo - w.origin) & ~(CELLS - 1));
+  const units = (r + w.count - 1) / perHead + 1 - r / perHead;
   for (let j = start; j < w.hi; j += CELLS) {
-    const from = max(j, w.lo);
-    const to = min(j + CELLS, w.hi);
-    const pk = tileOf(k, rowAt(k, j, k2, k3), from - j, to - j, w.k, w.nbd);
-    const pv = tileOf(v, rowAt(v, j, v2, v3), from - j, to - j, w.v, w.nbv);
-    const nbk: usize = pk == w.k ? w.nbd : <usize>k.nb1;
-    const nbv: usize = pv == w.v ? w.nbv : <usize>v.nb1;
-    tileStep(n, w, j, pk, nbk, pv, nbv);
+    if (units > 1) {
+      touch(n.src1!, j, w, heads, r / perHead, units);
+      touch(n.src2!, j, w, heads, r / perHead, units);
+    }
+    for (let i = 0; i < w.count;) {
+      const unit = (r + i) / perHead;
+      const last = min(w.count, (unit + 1) * perHead - r);
+      headStep(n, w, j, unit % heads, unit / heads, i, last);
+      i = last;
+    }
   }
   for (let i = 0; i < w.count; i++) finish(w, rowOf(w, i), n.ne0);
+}
+
+// Reads a tile of keys or values of the first heads, in the order of memory where those of a cell lie side by side.
+function touch(x: Node, j: i32, w: Work, heads: i32, unit: i32, units: i32): void {
+  if (x.nb2 >= x.nb1 || x.ne3 > 1) return;
+  const head = (unit % heads) / (heads / x.ne2);
+  const bytes = min<usize>(x.nb1, <usize>min(units, x.ne2 - head) * x.nb2);
+  let seen: u32 = 0;
+  for (let c = max(j, w.lo), to = min(j + CELLS, w.hi); c < to; c++) {
+    const p = rowAt(x, c, head, 0);
+    for (let o: usize = 0; o < bytes; o += 64) seen ^= load<u8>(p + o);
+  }
+  store<u32>(w.p, seen); // so that the reads stay
+}
+
+// Takes rows [first, last), all of KV head `head` of sequence s, through the tile that starts at cell j.
+function headStep(n: Node, w: Work, j: i32, head: i32, s: i32, first: i32, last: i32): void {
+  const k = n.src1!;
+  const v = n.src2!;
+  const heads = max(k.ne2, v.ne2);
+  const from = max(j, w.lo) - j;
+  const to = min(j + CELLS, w.hi) - j;
+  const k0 = rowAt(k, j, head / (heads / k.ne2), s / (n.ne3 / k.ne3));
+  const v0 = rowAt(v, j, head / (heads / v.ne2), s / (n.ne3 / v.ne3));
+  const pk = tileOf(k, k0, from, to, w.k, w.nbd);
+  const pv = tileOf(v, v0, from, to, w.v, w.nbv);
+  const nbk: usize = pk == w.k ? w.nbd : <usize>k.nb1;
+  const nbv: usize = pv == w.v ? w.nbv : <usize>v.nb1;
+  tileStep(n, w, first, last, j, pk, nbk, pv, nbv);
 }
 
 // Sets up row i of the block: token t, head h, sequence s.
@@ -214,13 +246,23 @@ function tileOf(x: Node, p: usize, from: i32, to: i32, scratch: usize, nbs: usiz
   return scratch;
 }
 
-// Takes the rows through the tile that starts at cell j: two at a time where they see the same cells of it.
-function tileStep(n: Node, w: Work, j: i32, pk: usize, nbk: usize, pv: usize, nbv: usize): void {
-  for (let i = 0; i < w.count;) {
+// Takes rows [first, last) through the tile: two at a time where they see the same cells of it.
+function tileStep(
+  n: Node,
+  w: Work,
+  first: i32,
+  last: i32,
+  j: i32,
+  pk: usize,
+  nbk: usize,
+  pv: usize,
+  nbv: usize,
+): void {
+  for (let i = first; i < last;) {
     const r = rowOf(w, i);
     const a = max(r.lo - j, 0);
     const b = min(r.hi - j, CELLS);
-    if (i + 1 < w.count && sees(rowOf(w, i + 1), j, a, b)) {
+    if (i + 1 < last && sees(rowOf(w, i + 1), j, a, b)) {
       if (a < b) stepTwo(n, w, r, rowOf(w, i + 1), j, a, b, pk, nbk, pv, nbv);
       i += 2;
     } else {

@@ -234,6 +234,5 @@ export class RemoteBackend implements Backend {
 /** An engine over these devices and a CPU. */
 export async function engineWith(devices: readonly RemoteBackend[], nThreads = 1): Promise<Engine> {
   const cpu = await createEngine({ nThreads, device: "cpu" });
-  const parts = { module: undefined as never, build: cpu.build };
-  return new Engine(parts, cpu.core, cpu.arena, [...devices, cpu.backend]);
+  return new Engine(cpu, [...devices, cpu.backend]);
 }

@@ -49,18 +49,26 @@ const ATTENTION_LIMIT: { readonly [type: number]: number } = {
   [Type.BF16]: 3e-6,
 };
 const ATTENTION_BLOCKS_LIMIT = 3e-5;
+// Activations that stay F32 where ggml rounds them to the type of F16 weights, or to eight bits for block types.
+const F32_ACTIVATIONS_LIMIT = { f16: 1e-6, blocks: 2e-3 };
 // Weights of a block type re-quantise what attention gives them, which multiplies that distance.
 const REQUANTISED_LIMIT = 2e-3;
+
+/** What a case is run with. */
+export interface RunOptions {
+  /** products keep their activations in F32 whatever the weights, as the GPU does */
+  readonly f32Activations?: boolean;
+}
 
 function failed(reason: string): Outcome {
   return { kind: "failed", reason };
 }
 
 /** Runs one case. */
-export async function runCase(engine: Engine, c: Case): Promise<Outcome> {
+export async function runCase(engine: Engine, c: Case, options: RunOptions = {}): Promise<Outcome> {
   try {
     const { spec } = c;
-    if (spec.op === "GRAPH") return await runGraph(engine, c, spec as GraphSpec);
+    if (spec.op === "GRAPH") return await runGraph(engine, c, spec as GraphSpec, options);
     if (spec.op === "QUANTIZE") return await runQuantize(engine, c, spec as QuantSpec);
     if (spec.op === "DEQUANTIZE") return await runDequantize(engine, c, spec as QuantSpec);
     return await runOp(engine, c, spec as OpSpec);
@@ -138,8 +146,14 @@ function operand(g: Graph, c: Case, s: OperandSpec, bases: Map<string, Tensor>):
  * F16 later on, two weaker statements must hold together: the exact result is within the file's own limit, and with
  * GELU through F16, as ggml's table has it, the graph agrees as closely as graphs without GELU do.
  */
-async function runGraph(engine: Engine, c: Case, spec: GraphSpec): Promise<Outcome> {
-  const strict = Math.max(limitOf(spec.tol, Type.F32), attentionLimit(spec));
+async function runGraph(
+  engine: Engine,
+  c: Case,
+  spec: GraphSpec,
+  { f32Activations = false }: RunOptions,
+): Promise<Outcome> {
+  const products = f32Activations ? productLimit(spec) : 0;
+  const strict = Math.max(limitOf(spec.tol, Type.F32), attentionLimit(spec), products);
   if (!usesTable(spec)) return evaluate(engine, c, spec, strict, false);
   const exact = await evaluate(engine, c, spec, Math.max(strict, TABLE_LIMIT), false);
   if (exact.kind !== "failed") return exact;
@@ -222,6 +236,13 @@ function usesTable(spec: GraphSpec): boolean {
     const fn = op_params[0] ?? 0;
     return (ggml_op === "UNARY" && TABLE_UNARY.includes(fn)) || (ggml_op === "GLU" && TABLE_GLU.includes(fn));
   });
+}
+
+function productLimit({ tensors }: GraphSpec): number {
+  const products = tensors.filter((t) => t.ggml_op === "MUL_MAT" || t.ggml_op === "MUL_MAT_ID");
+  const types = products.map((t) => typed(tensors[t.src[0]!]!.type));
+  if (types.some(isQuantized)) return F32_ACTIVATIONS_LIMIT.blocks;
+  return types.includes(Type.F16) ? F32_ACTIVATIONS_LIMIT.f16 : 0;
 }
 
 function attentionLimit({ tensors }: GraphSpec): number {

@@ -1,15 +1,21 @@
 // slackwater bench: prompt and generation rates, as llama-bench gives them.
 
+import { writeFileSync } from "node:fs";
 import type { Model } from "../llm/index.ts";
+import { Profile, type ProfileRow } from "../runtime/profile.ts";
 import { parse } from "./args.ts";
 import { interruptSignal, MODEL_OPTIONS, openModel } from "./model_options.ts";
 
 /** Prints rates of R runs: P prompt tokens, then N generated ones; end tokens are ignored, no prompt is cached. */
 export async function benchCommand(argv: readonly string[]): Promise<void> {
-  const args = parse("slackwater bench [MODEL] [--pp N] [--tg N] [--reps R]", argv, {
+  const args = parse("slackwater bench [MODEL] [--pp N] [--tg N] [--reps R] [--profile TRACE]", argv, {
     pp: { type: "string", help: "prompt tokens; default 256" },
     tg: { type: "string", help: "generated tokens; default 64" },
     reps: { type: "string", short: "r", help: "runs; default 3" },
+    profile: {
+      type: "string",
+      help: "time each node, to this file as a Chrome trace; nodes then run one by one, so rates are lower",
+    },
     ...MODEL_OPTIONS,
   });
   if (args === undefined) return;
@@ -23,7 +29,11 @@ export async function benchCommand(argv: readonly string[]): Promise<void> {
   const model = await openModel(args, signal);
   const loadMs = performance.now() - start;
   try {
-    const rates = await measure(model, pp, tg, reps, signal);
+    const path = args.text("profile");
+    const profile = path === undefined ? undefined : new Profile(model.engine);
+    const rates = await measure(model, { pp, tg, reps }, signal, profile);
+    profile?.stop();
+    if (path !== undefined) writeFileSync(path, JSON.stringify(profile!.trace()));
     const { nThreads: threads, build } = model.engine;
     const result = {
       loadMs,
@@ -32,7 +42,9 @@ export async function benchCommand(argv: readonly string[]): Promise<void> {
       pp: { n: pp, tps: rates.pp },
       tg: { n: tg, tps: rates.tg },
       memory: model.memory(),
+      ...(profile === undefined ? {} : { profile: profileOf(profile) }),
     };
+    if (profile !== undefined && !args.json) printProfile(profile);
     if (args.json) console.log(JSON.stringify(result));
     else {
       console.log(
@@ -47,12 +59,44 @@ export async function benchCommand(argv: readonly string[]): Promise<void> {
   }
 }
 
+/** Parts of a run. */
+const PHASES = ["prompt", "generation"] as const;
+
+function profileOf(profile: Profile): object {
+  return Object.fromEntries(
+    PHASES.map((phase) => [
+      phase,
+      {
+        ms: profile.total(phase),
+        outsideProducts: profile.outsideProducts(phase),
+        ops: profile.byOp(phase),
+        nodes: profile.byNode(phase),
+      },
+    ]),
+  );
+}
+
+function printProfile(profile: Profile): void {
+  for (const phase of PHASES) {
+    const outside = (100 * profile.outsideProducts(phase)).toFixed(1);
+    console.log(
+      `${phase}: ${profile.total(phase).toFixed(1)} ms in nodes, ${outside} % of it outside products and attention`,
+    );
+    for (const rows of [profile.byOp(phase), profile.byNode(phase).slice(0, 20)]) console.log(lines(rows));
+  }
+}
+
+function lines(rows: readonly ProfileRow[]): string {
+  const line = ({ name, count, ms, share }: ProfileRow): string =>
+    `${(100 * share).toFixed(1).padStart(6)} %${ms.toFixed(2).padStart(10)} ms${String(count).padStart(7)} x  ${name}`;
+  return `${rows.map(line).join("\n")}\n`;
+}
+
 async function measure(
   model: Model,
-  pp: number,
-  tg: number,
-  reps: number,
+  { pp, tg, reps }: { readonly pp: number; readonly tg: number; readonly reps: number },
   signal: AbortSignal,
+  profile: Profile | undefined,
 ): Promise<{ pp: number[]; tg: number[] }> {
   if (pp + tg > model.nCtx)
     throw new TypeError(`bench: ${pp} + ${tg} tokens, but the context is ${model.nCtx}; see --ctx`);
@@ -62,8 +106,12 @@ async function measure(
   const prompt = Array.from({ length: pp }, (_, i) => (i * 7919 + 17) % nVocab);
   const options = { temperature: 0, maxTokens: tg, ignoreEos: true, cachePrompt: false, signal };
   await model.complete(prompt.slice(0, 2), { ...options, maxTokens: 2 }); // warm-up: tier-up of the kernels
+  const onToken = (): void => {
+    if (profile !== undefined) profile.phase = PHASES[1];
+  };
   for (let i = 0; i < reps; i++) {
-    const { timings } = await model.complete(prompt, options);
+    if (profile !== undefined) profile.phase = PHASES[0];
+    const { timings } = await model.complete(prompt, { ...options, onToken });
     rates.pp.push(timings.promptTokensPerSecond);
     rates.tg.push(timings.tokensPerSecond);
   }

@@ -4,8 +4,9 @@ import { parseArgs } from "node:util";
 import { readFileSync, writeFileSync } from "node:fs";
 import { FormatError } from "../errors.ts";
 import { planToSVG } from "../runtime/plan_svg.ts";
-import type { Lifetime } from "../runtime/plan_check.ts";
+import { ListPlan, type NamedLifetime } from "../plan.ts";
 import type { PlanHost } from "../runtime/plan_host.ts";
+import type { PlanOptions } from "../runtime/plan_check.ts";
 import { planBuffers } from "../runtime/plan_list.ts";
 import { planReport, reportToText, type ReportSource } from "../runtime/report.ts";
 
@@ -23,23 +24,22 @@ export interface ModelPlanOptions {
   readonly seed?: number | undefined;
 }
 
-/** A list of lifetimes with the names in its `id` column. */
-export interface NamedList {
-  readonly ids: readonly string[];
-  readonly list: readonly Lifetime[];
-}
-
 export const PLAN_USAGE: string = `slackwater plan FILE.csv|MODEL.gguf [options]
-  Plans memory. CSV: a header with id, lower, upper, size, one buffer a line, alive in [lower, upper).
+  Plans memory. CSV: a header with id, lower, upper, size, one buffer a line, alive in [lower, upper). More columns,
+  where a field may be empty: alignment, bytes; offset, where the buffer must lie.
   --json        last line: { peak, lowerBound, sum, ms, optimal, offsets }, bytes
   --svg FILE    write a picture of the plan
+  --alignment N offsets are multiples of it (default: 1)
   --capacity N  bytes that are good enough (default: aim at the lower bound)
+  --max-chunk N cut memory in chunks of at most this many bytes; offsets count on through them
   --budget N    most work, in buffers looked at (about 5 ns each; 2e8, with a capacity 4e9)
   --seed N      another seed, another plan`;
 
 const OPTIONS = {
   json: { type: "boolean" },
   svg: { type: "string" },
+  alignment: { type: "string" },
+  "max-chunk": { type: "string" },
   capacity: { type: "string" },
   budget: { type: "string" },
   seed: { type: "string" },
@@ -49,7 +49,8 @@ interface Parsed {
   readonly file: string;
   readonly json: boolean;
   readonly svg: string | undefined;
-  readonly capacity: number | undefined;
+  /** for lists alone */
+  readonly list: Pick<PlanOptions, "alignment" | "capacity" | "maxChunk">;
   readonly budget: number | undefined;
   readonly seed: number | undefined;
 }
@@ -86,7 +87,11 @@ function parse(args: readonly string[]): Parsed {
     file,
     json: v.json === true,
     svg: v.svg,
-    capacity: number("capacity", v.capacity),
+    list: {
+      alignment: number("alignment", v.alignment),
+      capacity: number("capacity", v.capacity),
+      maxChunk: number("max-chunk", v["max-chunk"]),
+    },
     budget: number("budget", v.budget),
     seed: number("seed", v.seed),
   };
@@ -103,41 +108,39 @@ function number(name: string, text: string | undefined): number | undefined {
 
 async function planModel(p: Parsed, outside: PlanCommandHost): Promise<ReportSource> {
   if (outside.model === undefined) throw new TypeError(`plan: "${p.file}" is no .csv file`);
-  if (p.capacity !== undefined) throw new TypeError("plan: --capacity is for CSV files");
+  if (Object.values(p.list).some((x) => x !== undefined)) {
+    throw new TypeError("plan: --alignment, --capacity and --max-chunk are for CSV files");
+  }
   return outside.model(p.file, { budget: p.budget, seed: p.seed });
 }
 
 async function planCsv(p: Parsed, outside: PlanCommandHost): Promise<ReportSource> {
-  const { ids, list } = readCsv(readFileSync(p.file, "utf8"));
-  const options = { capacity: p.capacity, budget: p.budget, seed: p.seed };
-  const plan = planBuffers(await outside.host(), list, options);
-  const entries = list.map((b, i) => ({ ...b, name: ids[i] ?? "", offset: plan.offsets[i] ?? 0 }));
-  const title = p.file.split(/[\\/]/).at(-1) ?? p.file;
-  return { ...plan, title, entries };
+  const list = readCsv(readFileSync(p.file, "utf8"));
+  const plan = planBuffers(await outside.host(), list, { ...p.list, budget: p.budget, seed: p.seed });
+  return new ListPlan(list, plan).source(p.file.split(/[\\/]/).at(-1));
 }
 
 /**
- * Reads MiniMalloc's format: a header naming at least id, lower, upper and size, in any order.
+ * Reads MiniMalloc's format: a header naming at least id, lower, upper and size, in any order; alignment and offset may
+ * be there and have empty fields.
  *
  * @throws {FormatError} `bad-key` for a missing column, `bad-value` for a field that is no number
  */
-export function readCsv(text: string): NamedList {
+export function readCsv(text: string): readonly NamedLifetime[] {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
   const head = (lines[0] ?? "").split(",").map((s) => s.trim());
-  const [id, lower, upper, size] = ["id", "lower", "upper", "size"].map((name) => {
-    const i = head.indexOf(name);
-    if (i < 0)
-      throw new FormatError("bad-key", `csv: no column "${name}" in "${lines[0] ?? ""}"`, { key: name });
-    return i;
-  }) as [number, number, number, number];
-  const ids: string[] = [];
-  const list = lines.slice(1).map((line, i) => {
+  for (const key of ["id", "lower", "upper", "size"]) {
+    if (!head.includes(key))
+      throw new FormatError("bad-key", `csv: no column "${key}" in "${lines[0] ?? ""}"`, { key });
+  }
+  return lines.slice(1).map((line, i) => {
     const fields = line.split(",");
-    ids.push(fields[id]?.trim() ?? "");
-    const at = (column: number, key: string): number => field(fields[column], key, i + 2);
-    return { lower: at(lower, "lower"), upper: at(upper, "upper"), size: at(size, "size") };
+    const text = (key: string): string | undefined => fields[head.indexOf(key)]?.trim();
+    const at = (key: string): number => field(text(key), key, i + 2);
+    const maybe = (key: string): number | undefined => ((text(key) ?? "") === "" ? undefined : at(key));
+    const [name, lower, upper, size] = [text("id"), at("lower"), at("upper"), at("size")];
+    return { name, lower, upper, size, alignment: maybe("alignment"), offset: maybe("offset") };
   });
-  return { ids, list };
 }
 
 function field(text: string | undefined, key: string, line: number): number {

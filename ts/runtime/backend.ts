@@ -98,7 +98,7 @@ export interface Backend {
   /** unique in an engine */
   readonly name: string;
   readonly bufferType: BufferType;
-  readonly costs: Costs;
+  costs: Costs;
   /** why the device is gone; from then on every call that needs it throws this, and its memory is lost */
   readonly lost: DeviceError | undefined;
   /**

@@ -108,6 +108,15 @@ function flops({ tensor, src }: ProgramNode): number {
   return opDef(tensor.op)?.flops?.(tensor, src) ?? nelements(tensor.ne);
 }
 
+/** The same range, cut at each node. */
+function singly(cuts: readonly number[]): readonly number[] {
+  const first = cuts[0] ?? 0;
+  return Array.from({ length: (cuts[cuts.length - 1] ?? first) - first + 1 }, (_, i) => first + i);
+}
+
+/** Hears of a node that has run, with the times of `performance.now()` before and after. */
+export type NodeListener = (tensor: Tensor, start: number, end: number) => void;
+
 class CpuExecutable implements Executable {
   readonly #backend: CpuBackend;
   readonly #planned: Planned;
@@ -133,10 +142,11 @@ class CpuExecutable implements Executable {
   }
 
   async #run(cuts: readonly number[], signal?: AbortSignal): Promise<void> {
-    const { pool } = this.#backend;
+    const { pool, onNode } = this.#backend;
     const onAbort = (): void => pool.abort();
     signal?.throwIfAborted();
     signal?.addEventListener("abort", onAbort);
+    if (onNode !== undefined) cuts = singly(cuts);
     try {
       for (let i = 0; i + 1 < cuts.length; i++) {
         if (this.#stretch.due()) {
@@ -144,8 +154,14 @@ class CpuExecutable implements Executable {
           signal?.throwIfAborted();
         }
         if (this.#disposed) throw new GraphError("disposed", "graph: its plan was given back while it ran");
+        const start = onNode === undefined ? 0 : performance.now();
         const ran = pool.run(this.#planned.records, cuts[i]!, cuts[i + 1]!);
         const status = typeof ran === "number" ? ran : await ran;
+        onNode?.(
+          this.#planned.program.nodes[cuts[i]! - this.#planned.firstRecord]!.tensor,
+          start,
+          performance.now(),
+        );
         if (status !== Status.OK && !this.#disposed) this.#fail(status, pool.failedRecord, signal);
       }
     } finally {
@@ -185,6 +201,8 @@ export class CpuBackend implements Backend {
   readonly costs: Costs = { speed: 1, roundTripMs: 0 };
   readonly lost = undefined;
   readonly pool: ThreadPool;
+  /** while set, nodes run one by one, each timed: for profiles */
+  onNode: NodeListener | undefined;
 
   constructor(arena: Arena, pool: ThreadPool, alignment: number) {
     this.pool = pool;

@@ -1,4 +1,4 @@
-// The engine: one arena, one thread pool, one backend; makes graphs and plans them.
+// The engine: one arena, one thread pool, the CPU and perhaps a device; makes graphs and plans them.
 
 import { CPU_ALIGN, Flag, NODE_BYTES } from "../../assembly/abi.ts";
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
@@ -8,8 +8,11 @@ import { tensorsOf } from "../graph/program.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";
 import { allocate, type Allocation } from "./allocation.ts";
 import { Arena, type MemoryReport } from "./arena.ts";
-import type { Backend, Buffer, BufferUse, Executable } from "./backend.ts";
+import type { Backend, Buffer, BufferUse, Executable, OpenDevice } from "./backend.ts";
 import { CpuBackend, CpuBuffer } from "./cpu.ts";
+import { type BackendInfo, type DeviceSearch, findDevice, left, openOnDemand, reasonOf } from "./devices.ts";
+import { measureCosts } from "./measure.ts";
+import { checkEngineOptions, type EngineOptions, type Logger, START_PAGES } from "./options.ts";
 import { bindProgram, planProgram, type PlannedProgram, type PlanSettings } from "./plan_program.ts";
 import type { GraphPlanView } from "./plan_view.ts";
 import { PlanCache } from "./plan_cache.ts";
@@ -21,94 +24,89 @@ import { Scheduler } from "./scheduler/scheduler.ts";
 import { splitsToText, type SplitView, viewSplits } from "./scheduler/text.ts";
 import { WeightLots } from "./weight_lots.ts";
 import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
-import { compileCore, type Core, createMemory, type Exports, instantiate, type WasmOption } from "./wasm.ts";
+import { compileCore, type Core, createMemory, type Exports, instantiate } from "./wasm.ts";
 
-/** Receives notices; silent by default. */
-export interface Logger {
-  debug?(message: string): void;
-  info?(message: string): void;
-  warn?(message: string): void;
-  error?(message: string): void;
-  /** the same for programs: what happened, in figures */
-  onEvent?(event: EngineEvent): void;
-}
+export type { EngineEvent, EngineOptions, Logger } from "./options.ts";
 
-/** A plan was made (not found again), or graphs moved to a larger compute buffer. */
-export type EngineEvent =
-  | { readonly type: "plan"; readonly nTensors: number; readonly nBytes: number }
-  | { readonly type: "grow"; readonly from: number; readonly to: number; readonly graphs: number };
-
-/** Options of {@link createEngine}. */
-export interface EngineOptions {
-  /** threads, 1 to 64; default: what the host reports, at most 8, and 1 where memory cannot be shared */
-  readonly nThreads?: number | undefined;
-  /** where graphs run; "auto" takes the CPU until another device is faster */
-  readonly device?: "auto" | "cpu" | undefined;
-  /** a build of the core by name, or one given core file */
-  readonly wasm?: WasmOption | undefined;
-  /** worker script for pages whose policy forbids blob workers */
-  readonly workerUrl?: string | URL | undefined;
-  /** largest memory, bytes; default 4 GiB or what the host grants */
-  readonly maxMemory?: number | undefined;
-  readonly logger?: Logger | undefined;
-}
-
-const OPTIONS = ["nThreads", "device", "wasm", "workerUrl", "maxMemory", "logger"];
 const PAGE = 65536;
-/** Memory at start: room for the records of a common model, so that loading grows it once, to the known total. */
-const START_PAGES = 32;
 
 /**
- * Starts an engine: compiles the core, takes memory, starts the threads.
+ * Starts an engine: compiles the core, takes memory, starts the threads, looks for a device.
  *
  * @throws {TypeError} for an unknown option
+ * @throws {GraphError} bad-param
  * @throws {DeviceError} no-simd, bad-wasm, wasm-blocked, out-of-memory, unsupported
  */
-export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
-  checkOptions("createEngine", options, OPTIONS);
-  const { nThreads, device = "auto", logger, maxMemory = 65536 * PAGE } = options;
-  if (device !== "auto" && device !== "cpu") {
-    throw new DeviceError(
-      "unsupported",
-      `createEngine: device "${String(device)}", expected "auto" or "cpu"`,
-    );
+export function createEngine(options: EngineOptions = {}): Promise<Engine> {
+  return startEngine(options, openOnDemand);
+}
+
+/** {@link createEngine} with another way to open devices, or to measure them. */
+export async function startEngine(
+  options: EngineOptions,
+  open: OpenDevice,
+  measure: typeof measureCosts = measureCosts,
+): Promise<Engine> {
+  checkEngineOptions(options);
+  const { device, logger } = options;
+  const parts = await startCpu(options);
+  const search = await findDevice(device, open);
+  if (search.opened === undefined) {
+    if (device === "webgpu" || typeof device === "object")
+      logger?.warn?.(`${search.info!.reason!}: the CPU computes`);
+    return new Engine(parts, [parts.cpu], { logger, search });
   }
-  if (typeof maxMemory !== "number" || !(maxMemory >= START_PAGES * PAGE)) {
-    throw new GraphError(
-      "bad-param",
-      `createEngine: maxMemory is ${String(maxMemory)}, expected at least ${START_PAGES * PAGE} bytes`,
-      { expected: START_PAGES * PAGE, actual: maxMemory },
-    );
+  const engine = new Engine(parts, [search.opened.backend, parts.cpu], { logger, search });
+  if (device === "webgpu" || typeof device === "object") return engine;
+  const slow = await whySlow(engine, search.opened.backend, measure);
+  if (slow === undefined) return engine;
+  search.opened.backend.dispose();
+  return new Engine(parts, [parts.cpu], { logger, search: left(slow, search.opened.description) });
+}
+
+// The reason not to take a device, by a short measurement; its costs are known afterwards.
+async function whySlow(
+  engine: Engine,
+  backend: Backend,
+  measure: typeof measureCosts,
+): Promise<string | undefined> {
+  try {
+    backend.costs = await measure(engine, backend.name);
+    const { speed } = backend.costs;
+    return speed > 1 ? undefined : `measured at ${speed.toFixed(2)} times the speed of the CPU`;
+  } catch (error) {
+    return `the measurement failed: ${reasonOf(error)}`;
   }
-  if (nThreads !== undefined && !(Number.isInteger(nThreads) && nThreads >= 1 && nThreads <= 64)) {
-    throw new GraphError("bad-param", `createEngine: nThreads is ${nThreads}, expected 1 to 64`, {
-      actual: nThreads,
-    });
-  }
+}
+
+/** Parts of an engine. */
+export interface EngineParts {
+  /** which build of the core it is */
+  readonly build: Core["build"];
+  readonly core: Exports;
+  readonly arena: Arena;
+}
+
+async function startCpu(options: EngineOptions): Promise<EngineParts & { readonly cpu: CpuBackend }> {
+  const { nThreads, logger, maxMemory = 65536 * PAGE } = options;
   const wanted = nThreads ?? defaultThreads(reportedCores());
   const shared = wanted > 1 && canShare();
   if (wanted > 1 && !shared) {
     logger?.warn?.("memory cannot be shared here (a page must be cross-origin isolated): one thread");
   }
-  const core = await compileCore(options.wasm, shared);
+  const { module, build } = await compileCore(options.wasm, shared);
   const { memory, maxPages } = createMemory(
     START_PAGES,
     shared,
     Math.min(65536, Math.floor(maxMemory / PAGE)),
   );
-  const exports = instantiate(core.module, memory);
-  const arena = new Arena(memory, maxPages * PAGE, exports);
+  const core = instantiate(module, memory);
+  const arena = new Arena(memory, maxPages * PAGE, core);
   const pool = await startPool(
-    {
-      module: core.module,
-      memory,
-      core: exports,
-      nThreads: shared ? wanted : 1,
-      workerUrl: options.workerUrl,
-    },
+    { module, memory, core, nThreads: shared ? wanted : 1, workerUrl: options.workerUrl },
     logger,
   );
-  return new Engine(core, exports, arena, [new CpuBackend(arena, pool, CPU_ALIGN)], logger);
+  return { build, core, arena, cpu: new CpuBackend(arena, pool, CPU_ALIGN) };
 }
 
 async function startPool(options: PoolOptions, logger: Logger | undefined): Promise<ThreadPool> {
@@ -121,15 +119,22 @@ async function startPool(options: PoolOptions, logger: Logger | undefined): Prom
   }
 }
 
+/** What an engine knows of how it came about. */
+export interface EngineContext {
+  readonly logger?: Logger | undefined;
+  readonly search?: DeviceSearch | undefined;
+}
+
 /** An engine. Several may live side by side; each has a memory of its own. */
 export class Engine implements GraphHost {
-  /** in order of preference; the last one takes what the others refuse */
-  readonly backends: readonly Backend[];
+  /** backends in order of preference; the last one takes what the others refuse */
+  readonly devices: readonly Backend[];
   readonly arena: Arena;
   readonly core: Exports;
   /** which build of the core runs */
   readonly build: Core["build"];
   readonly #logger: Logger | undefined;
+  readonly #search: DeviceSearch;
   readonly #plans = new PlanCache();
   readonly #graphs = new Map<Graph, Reservation>();
   readonly #weights = new WeightLots();
@@ -138,18 +143,31 @@ export class Engine implements GraphHost {
   #tail: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor(core: Core, exports: Exports, arena: Arena, backends: readonly Backend[], logger?: Logger) {
-    this.#logger = logger;
-    this.build = core.build;
-    this.core = exports;
+  constructor({ core, arena, build }: EngineParts, devices: readonly Backend[], context: EngineContext = {}) {
+    this.#logger = context.logger;
+    this.#search = context.search ?? {};
+    this.build = build;
+    this.core = core;
     this.arena = arena;
-    this.backends = backends;
-    this.#sched = new Scheduler(backends);
+    this.devices = devices;
+    this.#sched = new Scheduler(devices);
+  }
+
+  /** Backends that compute, in order of preference, and those that were looked at and left, with the reason. */
+  backends(): readonly BackendInfo[] {
+    const infos = this.devices.map(({ name, lost, costs }): BackendInfo => ({
+      name,
+      used: lost === undefined,
+      description: name === this.#search.opened?.backend.name ? this.#search.opened.description : undefined,
+      reason: lost?.message,
+      speed: costs.speed,
+    }));
+    return this.#search.info === undefined ? infos : [...infos, this.#search.info];
   }
 
   /** The last of the backends: the CPU, unless it was left out. */
   get backend(): Backend {
-    return this.backends.at(-1)!;
+    return this.devices.at(-1)!;
   }
 
   /** Threads of the CPU that compute. */
@@ -166,7 +184,7 @@ export class Engine implements GraphHost {
   /** How a graph is divided between backends, or would be. */
   splits(graph: Graph): readonly SplitView[] {
     this.#alive();
-    return viewSplits(this.#sched.schedule(graph), this.backends);
+    return viewSplits(this.#sched.schedule(graph), this.devices);
   }
 
   /** {@link splits} to read. */
@@ -264,7 +282,7 @@ export class Engine implements GraphHost {
       const planned = planProgram(this.arena, this.core, this.#sched.schedule(g), this.#settings());
       this.arena.free(planned.records);
       records += this.arena.regionBytes(recordCount(planned.program) * NODE_BYTES);
-      this.backends.forEach((b, i) => {
+      this.devices.forEach((b, i) => {
         if (b instanceof CpuBackend) compute = Math.max(compute, planned.sizes[i] ?? 0);
       });
     }
@@ -301,7 +319,7 @@ export class Engine implements GraphHost {
         this.#graphs.set(graph, reservation);
       },
       prepare: (graphs, reserved) => this.#prepareAll(graphs, reserved, options),
-      alloc: (b, nBytes) => allocBuffer(this.backends[b]!, nBytes, "compute"),
+      alloc: (b, nBytes) => allocBuffer(this.devices[b]!, nBytes, "compute"),
       bind: (planned, buffers) => this.#bind(planned, buffers),
       exclusive: (run) => this.#exclusive(run),
       drop: (planned) => this.#drop(planned),
@@ -313,7 +331,7 @@ export class Engine implements GraphHost {
     bindProgram(this.arena, this.core, planned, buffers, startOf);
     const { splits } = planned.schedule;
     const executables = splits.map(({ backend }, i) =>
-      this.backends[backend]!.compile(planned.splits[i]!, buffers[backend]!),
+      this.devices[backend]!.compile(planned.splits[i]!, buffers[backend]!),
     );
     return executables.length === 1 ? executables[0]! : new MixedExecutable(splits, executables);
   }
@@ -346,7 +364,7 @@ export class Engine implements GraphHost {
     for (const f of this.#onDispose) f();
     for (const reservation of this.#graphs.values()) reservation.end();
     this.#graphs.clear();
-    for (const b of this.backends) b.dispose();
+    for (const b of this.devices) b.dispose();
   }
 
   [Symbol.dispose](): void {
@@ -390,7 +408,7 @@ export class Engine implements GraphHost {
 
   #settings(): PlanSettings {
     return {
-      backends: this.backends,
+      backends: this.devices,
       addressOf,
       cache: this.#plans,
       made: (nTensors, nBytes, ms) => {

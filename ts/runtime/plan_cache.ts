@@ -6,6 +6,7 @@
 // results that took over a source's memory still lie as that source does.
 
 import {
+  Flag,
   MAX_SRC,
   NODE_BYTES,
   NODE_FLAGS,
@@ -27,6 +28,7 @@ import type { Arena } from "./arena.ts";
 import type { GraphPlan } from "./planner.ts";
 
 const WIRES = 5 + MAX_SRC; // op, type, flags, buffer, view, sources
+const FLAGS = 2;
 const VIEW = 4;
 const SOURCES = 5;
 const EXTENTS = 11; // ne[4], nb[4], view offset, size, scratch
@@ -64,6 +66,8 @@ export function readKey(arena: Arena, at: number, n: number): PlanKey {
     const w = i * WIRES;
     const e = i * EXTENTS;
     [NODE_OP, NODE_TYPE, NODE_FLAGS, NODE_BUFFER].forEach((f, k) => (wiring[w + k] = i32[(base + f) / 4]!));
+    // How rows lie inside a tensor moves no tensor; the scratch it may ask for is among the extents.
+    wiring[w + FLAGS]! &= ~Flag.QUADS;
     wiring[w + VIEW] = index(u32[(base + NODE_VIEW_SRC) / 4]!);
     for (let k = 0; k < MAX_SRC; k++) wiring[w + SOURCES + k] = index(u32[(base + NODE_SRC) / 4 + k]!);
     for (let k = 0; k < 4; k++) {

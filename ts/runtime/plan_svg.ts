@@ -196,10 +196,11 @@ function marks(source: ReportSource, s: Scale): string {
     `<text class="peakt" x="${round(x)}" y="${HEIGHT - 12}" text-anchor="${right ? "end" : "start"}">${escapeXml(label)}</text>`,
   ];
   if (source.lowerBound < source.peak) {
-    const y = s.y(source.lowerBound);
-    out.push(`<path class="lb" d="M${LEFT} ${round(y)}h${PLOT_W}"/>`);
+    const end = LEFT + PLOT_W;
+    // The name stands beside the heading, with a piece of the line: inside the plot it would lie on those of buffers.
+    out.push(`<path class="lb" d="M${LEFT} ${round(s.y(source.lowerBound))}h${PLOT_W}M${end - 28} 38h28"/>`);
     out.push(
-      `<text class="lbt" x="${LEFT + 4}" y="${round(y + 14)}">lower bound ${formatBytes(source.lowerBound)}</text>`,
+      `<text class="lbt" x="${end - 34}" y="42" text-anchor="end">lower bound ${formatBytes(source.lowerBound)}</text>`,
     );
   }
   return out.join("");

@@ -1,0 +1,81 @@
+// Matrix products of each type against the roofs of the machine, one thread: `npm run kernels -- [--types ..] [--wasm simd]`.
+// Decode: GB of weights per second, from memory (cycling over 512 MiB) and from the caches (one matrix). Prompt: GOP/s
+// of 2 per weight and column.
+import { parseArgs } from "node:util";
+import { createEngine, type Engine, type Graph, leaf, Type } from "../ts/index.ts";
+import { typeInfo, typeOf } from "../ts/types.ts";
+import { repeat, report, round } from "./measure.ts";
+import { type Rate, rate, roofs } from "./roof.ts";
+import { fillBlocks } from "./synthesize.ts";
+
+const { values } = parseArgs({
+  options: {
+    types: { type: "string", default: "Q4_0,Q8_0,Q5_0,Q4_K,Q6_K,F16,F32" },
+    columns: { type: "string", default: "1,4,64,512" },
+    wasm: { type: "string", default: "relaxed" },
+    layout: { type: "string", default: "quads" },
+    k: { type: "string", default: "4096" },
+  },
+});
+const K = Number(values.k);
+const ROWS = 4096;
+const DRAM_BYTES = 512 * 2 ** 20;
+
+/** A graph of products of the same input with `count` matrices, planned and filled. */
+function products(engine: Engine, type: Type, columns: number, count: number): Graph {
+  const weights = Array.from({ length: count }, (_, i) => leaf(`w${i}`, type, [K, ROWS]));
+  engine.allocate(weights, "weights");
+  const bytes = fillBlocks(type, K * ROWS);
+  for (const w of weights) w.write(bytes);
+  if (values.layout === "quads" && typeInfo(type)!.blockSize > 1) engine.toQuads(weights);
+  const g = engine.graph();
+  const x = g.input("x", Type.F32, [K, columns]);
+  for (const w of weights) g.mulMat(w, x).asOutput();
+  g.plan();
+  x.write(Float32Array.from({ length: K * columns }, (_, i) => Math.sin(i)));
+  return g;
+}
+
+async function timed(type: Type, columns: number, count: number): Promise<Rate> {
+  using engine = await createEngine({ nThreads: 1, wasm: values.wasm as "simd" | "relaxed" });
+  const g = products(engine, type, columns, count);
+  const { blockSize, typeSize } = typeInfo(type)!;
+  const amount = columns === 1 ? ((K * ROWS) / blockSize) * typeSize * count : 2 * K * ROWS * columns * count;
+  for (let i = 0; i < 5; i++) await g.compute();
+  const { median } = await repeat(() => g.compute(), 500);
+  return rate(amount, median);
+}
+
+const roof = await roofs();
+const rows: Record<string, unknown>[] = Object.entries(roof).map(([name, { wall, cpu }]) => ({
+  what: name,
+  wall: round(wall),
+  cpu: round(cpu),
+}));
+for (const name of values.types.split(",")) {
+  const type = typeOf(name);
+  if (type === undefined) throw new TypeError(`kernels: type ${name}`);
+  const { blockSize, typeSize } = typeInfo(type)!;
+  const matrixBytes = ((K * ROWS) / blockSize) * typeSize;
+  const add = (what: string, r: Rate, top: Rate): void =>
+    void rows.push({
+      what: `${name} ${what}`,
+      wall: round(r.wall),
+      cpu: round(r.cpu),
+      "of roof": round(r.cpu / top.cpu),
+    });
+  for (const columns of values.columns.split(",").map(Number)) {
+    if (columns === 1) {
+      add("1 column, cache, GB/s", await timed(type, 1, 1), roof["cache read GB/s"]!);
+      add(
+        "1 column, DRAM, GB/s",
+        await timed(type, 1, Math.ceil(DRAM_BYTES / matrixBytes)),
+        roof["DRAM read GB/s"]!,
+      );
+    } else {
+      const top = roof[blockSize > 1 ? "dot GOP/s" : "f32 GFLOP/s"]!;
+      add(`${columns} columns, GOP/s`, await timed(type, columns, 1), top);
+    }
+  }
+}
+report("kernels", rows, { build: values.wasm, layout: values.layout, shape: [K, ROWS] });
