@@ -54,7 +54,7 @@ export async function loadModel(input: SourceInput, options: LoadModelOptions = 
 
 /** True on the main thread of a page. */
 function inPage(): boolean {
-  return typeof document !== "undefined" && typeof Worker === "function";
+  return "document" in globalThis && typeof Worker === "function";
 }
 
 // What keeps a model on this thread.

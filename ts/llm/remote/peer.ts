@@ -1,6 +1,7 @@
 // Workers for models: made from the script inside or given by the caller, in browsers and in Node.
 
 import { builtinModule } from "../../builtin.ts";
+import { hostLocks } from "./locks.ts";
 import type { ToWorker } from "./protocol.ts";
 
 /** A worker, seen from the thread that uses it. */
@@ -41,7 +42,7 @@ export async function makePeer(): Promise<Peer | undefined> {
   const script = await modelWorkerScript();
   if (script === undefined) return undefined;
   const node = builtinModule<WorkerThreads>("node:worker_threads");
-  if (node !== undefined && typeof document === "undefined")
+  if (node !== undefined && !("document" in globalThis))
     return nodePeer(new node.Worker(script, { eval: true }));
   if (typeof Worker !== "function") return undefined;
   const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
@@ -71,8 +72,7 @@ export function webPeer(worker: WorkerLike, hint: string, started: () => void = 
     // A worker that is terminated says nothing; but its lock falls to whoever waits for it.
     started: () => {
       started();
-      const locks = globalThis.navigator?.locks;
-      void locks
+      void hostLocks()
         ?.request(lock, { signal: watch.signal }, () => lost(new Error("it was terminated")))
         .catch(() => undefined);
     },

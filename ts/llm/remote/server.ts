@@ -9,6 +9,7 @@ import type { Model } from "../model.ts";
 import { ModelContext } from "../model_context.ts";
 import { errorData } from "./errors.ts";
 import { putHooks } from "./hooks.ts";
+import { hostLocks } from "./locks.ts";
 import type {
   Call,
   FromWorker,
@@ -75,13 +76,13 @@ class Server {
   async #ready({ cores, lock }: Start): Promise<void> {
     takeCores(cores);
     const ready = (): void => this.#post({ kind: "ready" });
-    const locks = lock === "" ? undefined : globalThis.navigator?.locks;
+    const locks = lock === "" ? undefined : hostLocks();
     if (locks === undefined) return ready();
     const forever = (): Promise<never> => {
       ready();
       return new Promise(() => undefined);
     };
-    await locks.request(lock, forever).catch(ready);
+    await locks.request(lock, {}, forever).catch(ready);
   }
 
   async #call(call: Call): Promise<void> {
