@@ -10,6 +10,7 @@ import type { Bind, Dispatch, Kernels } from "./kernel.ts";
 import { KERNELS } from "./kernels/index.ts";
 import { Pipelines } from "./pipeline.ts";
 import { GpuPlan, isSilent } from "./plan.ts";
+import { SelfTest } from "./selftest/selftest.ts";
 
 /** Dispatches in one submit: the GPU starts early, and no submit takes long enough for a watchdog. */
 const BATCH = 48;
@@ -58,6 +59,7 @@ export class GpuBackend implements Backend {
   readonly bufferType: GpuBufferType;
   readonly #kernels: Kernels;
   readonly #pipelines: Pipelines;
+  readonly #selfTest: SelfTest;
   readonly costs: Costs;
   #tail: Promise<unknown> = Promise.resolve();
   #submitted = 0;
@@ -68,6 +70,7 @@ export class GpuBackend implements Backend {
     this.#kernels = kernels;
     this.bufferType = new GpuBufferType(gpu);
     this.#pipelines = new Pipelines(gpu);
+    this.#selfTest = new SelfTest(this, (node) => this.#keysOf(node));
     this.costs = { speed: gpu.adapter.software ? 0.1 : 10, roundTripMs: 4 };
   }
 
@@ -77,10 +80,27 @@ export class GpuBackend implements Backend {
 
   supportsOp(tensor: Tensor, src: readonly (Tensor | undefined)[]): boolean {
     if (isSilent(tensor)) return true;
-    const kernel = this.#kernels[tensor.op];
-    const node = { tensor, src };
-    if (kernel === undefined || !kernel.supports(node, this.gpu.caps)) return false;
-    return kernel.dispatches(node, this.gpu.caps).every((d) => this.#fits(d, node));
+    const keys = this.#keysOf({ tensor, src });
+    return keys !== undefined && keys.every((key) => this.#selfTest.reason(key) === undefined);
+  }
+
+  // Kernels that a node needs; undefined when there are none.
+  #keysOf(node: ProgramNode): readonly string[] | undefined {
+    if (isSilent(node.tensor)) return [];
+    const kernel = this.#kernels[node.tensor.op];
+    if (kernel === undefined || !kernel.supports(node, this.gpu.caps)) return undefined;
+    const dispatches = kernel.dispatches(node, this.gpu.caps);
+    return dispatches.every((d) => this.#fits(d, node)) ? dispatches.map((d) => d.key) : undefined;
+  }
+
+  /** Compares kernels that were not tested yet with the CPU's; those that fail are refused from now on. */
+  async prepare(program: Program, signal?: AbortSignal): Promise<void> {
+    await this.#selfTest.test(program.nodes, signal);
+  }
+
+  /** Kernels refused by their self-test, and why. */
+  refused(): ReadonlyMap<string, string> {
+    return this.#selfTest.refused();
   }
 
   #fits(dispatch: Dispatch, node: ProgramNode): boolean {

@@ -1,0 +1,162 @@
+// The self-test: each kernel that a program uses runs once beside the CPU's before it is trusted. Drivers and browsers
+// have computed wrong results without any error.
+
+import { Op } from "../../../assembly/abi.ts";
+import { fromBF16, fromF16 } from "../../graph/elements.ts";
+import type { ProgramNode } from "../../graph/program.ts";
+import { nelements } from "../../shape.ts";
+import { isQuantized, Type } from "../../types.ts";
+import type { Backend } from "../../runtime/backend.ts";
+import { Bench } from "./bench.ts";
+import { fillOf, numbers } from "./fill.ts";
+import { replicate, smallShapes } from "./replica.ts";
+
+/** Names the kernels that a node needs; undefined when the device cannot run it. */
+export type KeysOf = (node: ProgramNode) => readonly string[] | undefined;
+
+/** Elements of all operands of a test at most; larger nodes are not tested. */
+const MOST_ELEMENTS = 2 ** 22;
+/** Most that results may differ: squared, relative to the CPU's, which rounds activations of products to its own types. */
+const LIMIT = 1e-5;
+const PRODUCT_LIMIT = 5e-3;
+const PRODUCTS: readonly Op[] = [
+  Op.MUL_MAT,
+  Op.MUL_MAT_ID,
+  Op.FLASH_ATTN_EXT,
+  Op.CONV_2D,
+  Op.CONV_TRANSPOSE_1D,
+  Op.CONV_TRANSPOSE_2D,
+];
+/** Part of the bytes of blocks that may differ: values half way between two codes. */
+const BLOCK_BYTES = 0.02;
+
+/** Verdicts on the kernels of one adapter. */
+export class SelfTest {
+  readonly #backend: Backend;
+  readonly #keysOf: KeysOf;
+  /** by kernel: what is wrong with it, or nothing */
+  readonly #verdicts = new Map<string, string | undefined>();
+
+  constructor(backend: Backend, keysOf: KeysOf) {
+    this.#backend = backend;
+    this.#keysOf = keysOf;
+  }
+
+  /** Kernels that failed, and why. */
+  refused(): ReadonlyMap<string, string> {
+    const refused = new Map<string, string>();
+    for (const [key, reason] of this.#verdicts) if (reason !== undefined) refused.set(key, reason);
+    return refused;
+  }
+
+  /** What is wrong with a kernel; undefined when nothing is known to be. */
+  reason(key: string): string | undefined {
+    return this.#verdicts.get(key);
+  }
+
+  /**
+   * Tests the kernels of these nodes that have no verdict yet.
+   *
+   * @throws the signal's reason; DeviceError when the device is lost
+   */
+  async test(nodes: readonly ProgramNode[], signal?: AbortSignal): Promise<void> {
+    const wanted = this.#untested(nodes);
+    if (wanted.length === 0) return;
+    const bench = await Bench.open();
+    try {
+      for (const node of wanted) {
+        signal?.throwIfAborted();
+        const keys = this.#keysOf(node)!;
+        if (keys.every((key) => this.#verdicts.has(key))) continue;
+        const reason = await this.#testOne(bench, node, keys);
+        for (const key of keys) if (!this.#verdicts.has(key)) this.#verdicts.set(key, reason);
+      }
+    } finally {
+      bench.dispose();
+    }
+  }
+
+  // One node for each new kernel, the one with the fewest elements; small ones first.
+  #untested(nodes: readonly ProgramNode[]): ProgramNode[] {
+    const smallest = new Map<string, ProgramNode>();
+    for (const node of nodes) {
+      for (const key of this.#keysOf(node) ?? []) {
+        if (this.#verdicts.has(key)) continue;
+        const known = smallest.get(key);
+        if (known === undefined || elements(node) < elements(known)) smallest.set(key, node);
+      }
+    }
+    return [...new Set(smallest.values())].sort((a, b) => elements(a) - elements(b));
+  }
+
+  async #testOne(bench: Bench, node: ProgramNode, keys: readonly string[]): Promise<string | undefined> {
+    const shapes = this.#shapesFor(node, keys);
+    if (shapes === undefined) return undefined;
+    const ours = replicate(node, shapes);
+    const theirs = replicate(node, shapes);
+    const next = numbers(keys.length + nelements(node.tensor.ne));
+    const data = new Map([...ours.bases].map(([slot, base]) => [slot, fillOf(base, slot, ours.node, next)]));
+    const expected = await bench.run(bench.cpu, theirs, data);
+    try {
+      const got = await bench.run(this.#backend, ours, data);
+      return difference(node.tensor.type, PRODUCTS.includes(node.tensor.op), got, expected);
+    } catch (error) {
+      if (this.#backend.lost !== undefined) throw error;
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  // Small shapes when the same kernels run on them, else the node's own when they are not too large.
+  #shapesFor(node: ProgramNode, keys: readonly string[]): ReturnType<typeof smallShapes> | undefined {
+    const small = smallShapes(node);
+    const own = { dst: node.tensor.ne, src: node.src.map((s) => s?.ne) };
+    for (const shapes of [small, own]) {
+      const replica = replicate(node, shapes);
+      const same = this.#keysOf(replica.node)?.join() === keys.join();
+      if (same && elements(replica.node) <= MOST_ELEMENTS) return shapes;
+    }
+    return undefined;
+  }
+}
+
+function elements({ tensor, src }: ProgramNode): number {
+  return src.reduce((n, s) => n + (s === undefined ? 0 : nelements(s.ne)), nelements(tensor.ne));
+}
+
+function values(type: Type, bytes: Uint8Array): ArrayLike<number> {
+  const { buffer } = bytes.slice();
+  if (type === Type.F16) return Float32Array.from(new Uint16Array(buffer), fromF16);
+  if (type === Type.BF16) return Float32Array.from(new Uint16Array(buffer), fromBF16);
+  return new Float32Array(buffer);
+}
+
+/** Why results are not the same; undefined when they agree. */
+export function difference(
+  type: Type,
+  isProduct: boolean,
+  got: Uint8Array,
+  expected: Uint8Array,
+): string | undefined {
+  if (type !== Type.F32 && type !== Type.F16 && type !== Type.BF16) {
+    const differ = got.reduce((n, b, i) => n + (b === expected[i] ? 0 : 1), 0);
+    const allowed = isQuantized(type) ? BLOCK_BYTES * got.length : 0;
+    return differ <= allowed ? undefined : `${differ} of ${got.length} bytes differ from the CPU's`;
+  }
+  const limit = isProduct ? PRODUCT_LIMIT : LIMIT;
+  const error = nmse(values(type, got), values(type, expected));
+  return error <= limit ? undefined : `differs from the CPU by ${error.toExponential(1)}, limit ${limit}`;
+}
+
+// Squared differences over squares; infinite when a value that is not finite is another one.
+function nmse(x: ArrayLike<number>, y: ArrayLike<number>): number {
+  let error = 0;
+  let norm = 0;
+  for (let i = 0; i < y.length; i++) {
+    if (Number.isFinite(y[i]!) || Number.isFinite(x[i]!)) {
+      error += (x[i]! - y[i]!) ** 2;
+      norm += y[i]! ** 2;
+    } else if (!Object.is(x[i], y[i])) return Infinity;
+  }
+  if (Number.isNaN(error)) return Infinity;
+  return norm === 0 ? error : error / norm;
+}
