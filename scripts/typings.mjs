@@ -1,5 +1,5 @@
-// Takes away the typings in dist/ that no entry of the package reaches.
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+// Takes away the typings in dist/ that no entry of the package reaches, and what would need the DOM's types.
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 const { exports } = JSON.parse(readFileSync("package.json", "utf8"));
@@ -25,3 +25,11 @@ function prune(folder) {
 
 for (const types of entries) keep(resolve(types));
 prune(resolve("dist"));
+
+// What the AssemblyScript compiler says of the core's memory and of how to make it: nothing here uses it.
+const core = resolve("dist/build/simd.d.ts");
+const text = readFileSync(core, "utf8");
+const exportsAlone = text
+  .replace(/ *\/\*\* Exported memory \*\/\n.*WebAssembly.Memory;\n/, "")
+  .replace(/\/\*\* Instantiates [^]*$/, "export { __AdaptedExports };\n");
+writeFileSync(core, exportsAlone);

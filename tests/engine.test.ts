@@ -1,5 +1,5 @@
 // The engine: planning and running graphs, memory, faults, threads.
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { Flag, Op } from "../assembly/abi.ts";
 import { createEngine, Engine, type EngineOptions } from "../ts/runtime/engine.ts";
 import type { Graph } from "../ts/graph/graph.ts";
@@ -185,6 +185,23 @@ test("a wasm file that is none says what it is instead", async () => {
     code: "bad-wasm",
     message: expect.stringContaining("404"),
   });
+});
+
+test("a core file that is damaged says so, and not that the engine lacks SIMD", async () => {
+  for (const nBytes of [9, 1000, simdBytes.length - 1]) {
+    const cut = simdBytes.slice(0, nBytes);
+    await expect(createEngine({ wasm: cut })).rejects.toMatchObject({
+      code: "bad-wasm",
+      message: "wasm: the given bytes: damaged, or in need of what this engine lacks",
+    });
+  }
+  await expect(createEngine({ wasm: {} })).rejects.toMatchObject({ code: "bad-wasm" });
+  vi.spyOn(WebAssembly, "validate").mockReturnValue(false); // an engine that has no SIMD
+  try {
+    await expect(createEngine({ wasm: simdBytes.slice(0, 1000) })).rejects.toMatchObject({ code: "no-simd" });
+  } finally {
+    vi.restoreAllMocks();
+  }
 });
 
 test("one module serves plain and shared memory", () => {

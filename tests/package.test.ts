@@ -11,6 +11,25 @@ const ROOT = resolve(import.meta.dirname, "..");
 const TOOLS = join(ROOT, ".ci/tools/node_modules");
 const LIMIT_MS = 120_000;
 
+/** Surroundings of a program: types of Node without the DOM's, those of pages, those of workers. */
+const NODE = { module: "nodenext", moduleResolution: "nodenext", lib: [], types: ["node"] };
+const PAGE = { module: "esnext", moduleResolution: "bundler", lib: ["dom"], types: [] };
+const WORKER = { ...PAGE, lib: ["webworker"] };
+const compilerOf = (modules: string): string => join(ROOT, modules, "bin/tsc");
+const COMPILERS = [
+  {
+    version: "5.9",
+    compiler: compilerOf("tests/hosts/node_modules/typescript-5"),
+    surroundings: [NODE, PAGE],
+  },
+  {
+    version: "6.0",
+    compiler: compilerOf("tests/hosts/node_modules/typescript-6"),
+    surroundings: [NODE, PAGE],
+  },
+  { version: "7.0", compiler: compilerOf("node_modules/typescript"), surroundings: [NODE, PAGE, WORKER] },
+];
+
 /** What `npm pack --json` says. */
 interface Packed {
   readonly filename: string;
@@ -105,6 +124,16 @@ describe("the package", () => {
   });
 
   it(
+    "prints its version with npx",
+    async () => {
+      const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+      for (const flag of ["--version", "-v"])
+        expect(await output("npx", ["--no-install", "slackwater", flag], user())).toBe(`${version}\n`);
+    },
+    LIMIT_MS,
+  );
+
+  it(
     "tells a story with npx in an empty folder",
     async () => {
       const args = ["--no-install", "slackwater", "run", "-n", "20", "--temp", "0"];
@@ -146,34 +175,34 @@ describe("the package", () => {
     LIMIT_MS,
   );
 
-  for (const moduleResolution of ["nodenext", "bundler"]) {
-    it(
-      `typings hold for a strict user who checks libraries too (${moduleResolution})`,
-      async () => {
-        const compilerOptions = {
-          target: "es2022",
-          module: moduleResolution === "bundler" ? "esnext" : "nodenext",
-          moduleResolution,
-          lib: ["es2023", "esnext.disposable", "dom"],
-          types: [],
-          strict: true,
-          exactOptionalPropertyTypes: true,
-          noUncheckedIndexedAccess: true,
-          skipLibCheck: false,
-          noEmit: true,
-        };
-        const config = join(user(), `tsconfig.${moduleResolution}.json`);
-        await writeFile(config, JSON.stringify({ compilerOptions, files: ["user.ts"] }));
-        await writeFile(join(user(), "user.ts"), USER_PROGRAM);
-        const ended = await run(
-          process.execPath,
-          [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", config],
-          user(),
-        );
-        expect(ended).toMatchObject({ stdout: "", code: 0 });
-      },
-      LIMIT_MS,
-    );
+  for (const { version, compiler, surroundings } of COMPILERS) {
+    for (const { module, moduleResolution, lib, types } of surroundings) {
+      itNeeds(
+        [compiler],
+        `typings hold in TypeScript ${version} for a strict user with ${[...lib, ...types].join()} (${moduleResolution})`,
+        async () => {
+          const compilerOptions = {
+            target: "es2022",
+            module,
+            moduleResolution,
+            lib: ["es2023", "esnext.disposable", ...lib],
+            types,
+            typeRoots: [join(ROOT, "node_modules/@types")],
+            strict: true,
+            exactOptionalPropertyTypes: true,
+            noUncheckedIndexedAccess: true,
+            skipLibCheck: false,
+            noEmit: true,
+          };
+          const config = join(user(), "tsconfig.json");
+          await writeFile(config, JSON.stringify({ compilerOptions, files: ["user.ts"] }));
+          await writeFile(join(user(), "user.ts"), USER_PROGRAM);
+          const ended = await run(process.execPath, [compiler, "-p", config], user());
+          expect(ended).toMatchObject({ stdout: "", code: 0 });
+        },
+        LIMIT_MS,
+      );
+    }
   }
 
   itNeeds(

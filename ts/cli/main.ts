@@ -7,7 +7,9 @@ import { evalCommand } from "./eval.ts";
 import { inspectCommand } from "./inspect.ts";
 import { planCommand } from "./plan.ts";
 import { planHost } from "./plan_model.ts";
+import { quantizeCommand } from "./quantize.ts";
 import { runCommand } from "./run.ts";
+import { packageVersion } from "./version.ts";
 
 /** A command: takes its arguments, prints to standard output. */
 export type Command = (args: readonly string[]) => Promise<void>;
@@ -20,6 +22,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ["inspect", inspectCommand],
   ["plan", async (args) => planCommand(args, await planHost())],
   ["bench", benchCommand],
+  ["quantize", quantizeCommand],
 ]);
 
 const HELP = `slackwater: runs GGUF models in a wasm arena whose memory does not move
@@ -31,8 +34,9 @@ const HELP = `slackwater: runs GGUF models in a wasm arena whose memory does not
   slackwater inspect MODEL                                       header and exact memory plan, nothing loaded
   slackwater plan MODEL|CSV [--svg FILE]                         memory plan of a model's graph, or of a list of buffers
   slackwater bench [MODEL] [--pp N] [--tg N] [--reps R]          prompt and generation rates
+  slackwater quantize IN.gguf OUT.gguf TYPE                      the model in another type
 
-Each command takes --json (one JSON object as the last line) and --help.`;
+Each command takes --json (one JSON object as the last line) and --help. slackwater --version prints the version.`;
 
 /** Runs the command line. Returns the exit status: 0, 1 for an error, 2 for a wrong call. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -40,6 +44,10 @@ export async function main(argv: readonly string[]): Promise<number> {
   if (name === undefined || name === "help" || name === "--help" || name === "-h") {
     console.log(HELP);
     return name === undefined ? 2 : 0;
+  }
+  if (name === "--version" || name === "-v") {
+    console.log(packageVersion());
+    return 0;
   }
   const command = COMMANDS.get(name);
   if (command === undefined) {

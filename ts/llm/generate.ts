@@ -15,7 +15,7 @@ export type StopReason = "eos" | "limit" | "stop" | "context-full" | "abort";
 
 /** What {@link ProgressListener}s hear. */
 export interface Progress {
-  readonly phase: "load" | "prompt" | "embed";
+  readonly phase: "load" | "prompt" | "embed" | "quantize";
   /** bytes, tokens, or texts */
   readonly loaded: number;
   readonly total: number;

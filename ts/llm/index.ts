@@ -36,6 +36,7 @@ export {
   planModel,
   readModelHeader,
 } from "./plan_model.ts";
+export { type QuantizeOptions, quantizeGguf, type QuantizeReport } from "./quantize/quantize.ts";
 export type { RankedDocument, RerankOptions } from "./rerank.ts";
 export { type LoadModelOptions as LoadOptions, loadModel } from "./remote/load.ts";
 export { serveModels } from "./remote/server.ts";

@@ -2,7 +2,7 @@
 
 import { Region, REGION_UNIT } from "../../assembly/abi.ts";
 import { DeviceError } from "../errors.ts";
-import type { Exports } from "./wasm.ts";
+import type { Exports, WasmMemory } from "./instance.ts";
 
 const PAGE = 65536;
 
@@ -23,7 +23,7 @@ export interface MemoryReport {
 
 /** Linear memory and who owns which part of it. Addresses are bytes from its start. */
 export class Arena {
-  readonly memory: WebAssembly.Memory;
+  readonly memory: WasmMemory;
   /** bytes the memory can grow to */
   readonly maxBytes: number;
   readonly #core: Exports;
@@ -34,7 +34,7 @@ export class Arena {
   #f32!: Float32Array;
   #f64!: Float64Array;
 
-  constructor(memory: WebAssembly.Memory, maxBytes: number, core: Exports) {
+  constructor(memory: WasmMemory, maxBytes: number, core: Exports) {
     this.memory = memory;
     this.maxBytes = maxBytes;
     this.#core = core;

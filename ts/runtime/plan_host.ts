@@ -10,6 +10,7 @@ import {
   Region,
 } from "../../assembly/abi.ts";
 import { DeviceError, GraphError } from "../errors.ts";
+import type { WasmMemory } from "./instance.ts";
 
 /** What the planner needs of the core's exports. */
 export interface PlanExports {
@@ -50,7 +51,7 @@ export interface PlanExports {
 
 /** An instance of the core: an engine's, or one made for planning alone. Its regions must be initialised. */
 export interface PlanHost {
-  readonly memory: WebAssembly.Memory;
+  readonly memory: WasmMemory;
   readonly exports: PlanExports;
 }
 
@@ -99,7 +100,7 @@ export function withBlock<L extends { readonly bytes: number }, T>(
   }
 }
 
-function growBy(memory: WebAssembly.Memory, bytes: number): void {
+function growBy(memory: WasmMemory, bytes: number): void {
   try {
     memory.grow(Math.ceil(bytes / 65536));
   } catch (cause) {
@@ -115,7 +116,7 @@ function noMemory(bytes: number, cause?: unknown): DeviceError {
 }
 
 /** Reads the result block at `at`. */
-export function readResult(memory: WebAssembly.Memory, at: number): PlanFigures {
+export function readResult(memory: WasmMemory, at: number): PlanFigures {
   const v = new DataView(memory.buffer, at);
   const f = (field: number): number => v.getFloat64(field, true);
   return {

@@ -11,6 +11,7 @@ import {
   PLAN_UPPER,
 } from "../../assembly/abi.ts";
 import { align16, type PlanFigures, type PlanHost, readResult, statusError, withBlock } from "./plan_host.ts";
+import type { WasmMemory } from "./instance.ts";
 
 /** A buffer of a graph's plan: a tensor (with all that took its memory over in place) or the scratch of one step. */
 export interface PlanEntry {
@@ -77,7 +78,7 @@ export function planGraph(host: PlanHost, range: RecordRange): GraphPlan {
   });
 }
 
-function readEntries(memory: WebAssembly.Memory, at: number): PlanEntry[] {
+function readEntries(memory: WasmMemory, at: number): PlanEntry[] {
   const v = new DataView(memory.buffer, at);
   const f = (field: number): number => v.getFloat64(field, true);
   const n = f(PLAN_COUNT);

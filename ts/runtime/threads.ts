@@ -15,7 +15,7 @@ import {
 import workerSource from "../../build/worker.txt";
 import { builtinModule } from "../builtin.ts";
 import { DeviceError } from "../errors.ts";
-import type { Exports } from "./wasm.ts";
+import type { Exports, WasmMemory, WasmModule } from "./instance.ts";
 import { runGuarded, type WorkerInit, type WorkerRun } from "./worker.ts";
 
 /** Time a worker has to answer the first message, ms. */
@@ -37,8 +37,8 @@ interface Thread {
 
 /** What the pool is made of. */
 export interface PoolOptions {
-  readonly module: WebAssembly.Module;
-  readonly memory: WebAssembly.Memory;
+  readonly module: WasmModule;
+  readonly memory: WasmMemory;
   readonly core: Exports;
   readonly nThreads: number;
   readonly workerUrl?: string | URL | undefined;
@@ -76,7 +76,7 @@ function canBlock(): boolean {
 }
 
 /** The control block. */
-function cellsOf(memory: WebAssembly.Memory): Int32Array {
+function cellsOf(memory: WasmMemory): Int32Array {
   return new Int32Array(memory.buffer, 0, 4096 / 4);
 }
 
@@ -84,7 +84,7 @@ function cellsOf(memory: WebAssembly.Memory): Int32Array {
 export class ThreadPool {
   #nThreads: number;
   readonly #core: Exports;
-  readonly #memory: WebAssembly.Memory;
+  readonly #memory: WasmMemory;
   #view: Int32Array;
   #workers: readonly Thread[];
   #leader: Thread | undefined;

@@ -1,19 +1,22 @@
 // The wasm module: which build, from where, and whether its memory is shared.
 
 import { NODE_BYTES } from "../../assembly/abi.ts";
-import type { __AdaptedExports } from "../../build/simd.d.ts";
 import { DeviceError, GraphError } from "../errors.ts";
 import { type CoreBuild, coreBytes } from "./cores.ts";
+import { type Exports, instanceOf, type WasmMemory, type WasmModule } from "./instance.ts";
 
-/** Exports of the core module, as the AssemblyScript compiler describes them. */
-export type Exports = Omit<typeof __AdaptedExports, "memory">;
+export type { Exports } from "./instance.ts";
 
-/** Where the core module comes from: a build by name, or the bytes of one given file. */
-export type WasmOption = CoreBuild | URL | Response | BufferSource | WebAssembly.Module;
+/** Where the core module comes from: a build by name, or one given file: its address, bytes, or compiled module. */
+export type WasmOption = CoreBuild | URL | Response | ArrayBuffer | ArrayBufferView | WasmModule;
+
+/** A function whose body needs SIMD: i8x16.popcnt(i8x16.splat(0)). */
+const SIMD_PROBE =
+  "\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7b\x03\x02\x01\0\x0a\x0a\x01\x08\0\x41\0\xfd\x0f\xfd\x62\x0b";
 
 /** A compiled core module. */
 export interface Core {
-  readonly module: WebAssembly.Module;
+  readonly module: WasmModule;
   /** which build was taken; "custom" when the user gave the file */
   readonly build: CoreBuild | "custom";
 }
@@ -34,8 +37,7 @@ export async function compileCore(option: WasmOption | undefined, shared: boolea
         `wasm: "${String(option)}" is no build of the core, expected simd or relaxed`,
       );
     }
-    const build = option as CoreBuild; // the DOM's Module type is empty, so narrowing loses the names
-    return { module: await compile(await coreBytes(build), shared, build), build };
+    return { module: await compile(await coreBytes(option), shared, option), build: option };
   }
   if (option !== undefined) return { module: await compileGiven(option, shared), build: "custom" };
   const relaxed = await coreBytes("relaxed");
@@ -46,19 +48,13 @@ export async function compileCore(option: WasmOption | undefined, shared: boolea
   return { module: await compile(await coreBytes("simd"), shared, "simd"), build: "simd" };
 }
 
-async function compileGiven(
-  option: Exclude<WasmOption, string>,
-  shared: boolean,
-): Promise<WebAssembly.Module> {
+async function compileGiven(option: Exclude<WasmOption, string>, shared: boolean): Promise<WasmModule> {
   if (option instanceof WebAssembly.Module) return option;
   if (option instanceof URL || option instanceof Response) {
     const { bytes, from } = await fetchCore(option);
     return compile(bytes, shared, from);
   }
-  const bytes = ArrayBuffer.isView(option)
-    ? new Uint8Array(option.buffer, option.byteOffset, option.byteLength)
-    : new Uint8Array(option);
-  return compile(bytes, shared, "the given bytes");
+  return compile(bytesOf(option), shared, "the given bytes");
 }
 
 /** The bytes of a core file that lies elsewhere. @throws {DeviceError} bad-wasm for a status that is no success */
@@ -72,6 +68,12 @@ export async function fetchCore(
     });
   }
   return { bytes: new Uint8Array(await response.arrayBuffer()), from: response.url };
+}
+
+function bytesOf(data: object): Uint8Array {
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  throw new DeviceError("bad-wasm", "wasm: neither a URL, a Response, bytes nor a compiled module");
 }
 
 async function compile(bytes: Uint8Array, shared: boolean, from: string): Promise<WebAssembly.Module> {
@@ -91,12 +93,25 @@ async function compile(bytes: Uint8Array, shared: boolean, from: string): Promis
         { cause },
       );
     }
-    throw new DeviceError(
-      "no-simd",
-      `wasm: this engine cannot compile the core (${from}); it needs wasm SIMD`,
-      { cause },
-    );
+    throw refused(from, cause);
   }
+}
+
+// Why the engine does not take a module that its policy allows: a file, unlike the builds inside, may be damaged.
+function refused(from: string, cause: unknown): DeviceError {
+  const simd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE, (c) => c.charCodeAt(0)));
+  if (simd && from !== "simd" && from !== "relaxed") {
+    const message = `wasm: ${from}: damaged, or in need of what this engine lacks`;
+    return new DeviceError("bad-wasm", message, { cause });
+  }
+  const needs = from === "relaxed" ? "relaxed SIMD" : "SIMD";
+  return new DeviceError(
+    "no-simd",
+    `wasm: this engine cannot compile the core (${from}); it needs ${needs}`,
+    {
+      cause,
+    },
+  );
 }
 
 /** A copy of the module whose memory import is shared or not. Atomics work on plain memory too; only waiting does not. */
@@ -139,7 +154,7 @@ export function withShared(bytes: Uint8Array, shared: boolean): Uint8Array<Array
 
 /** A memory and the pages it may grow to. */
 export interface GrowableMemory {
-  readonly memory: WebAssembly.Memory;
+  readonly memory: WasmMemory;
   readonly maxPages: number;
 }
 
@@ -156,13 +171,10 @@ export function createMemory(pages: number, shared: boolean, maxPages = 65536): 
 }
 
 /** An instance of the core over a memory. Checks that both sides agree on the record layout. */
-export function instantiate(module: WebAssembly.Module, memory: WebAssembly.Memory): Exports {
-  const abort = (): never => {
-    throw new Error("abort");
-  };
+export function instantiate(module: WasmModule, memory: WasmMemory): Exports {
   let core: Exports;
   try {
-    core = new WebAssembly.Instance(module, { env: { memory, abort } }).exports as unknown as Exports;
+    core = instanceOf(module, memory);
   } catch (cause) {
     throw new DeviceError("bad-wasm", "wasm: the module wants other imports than the core", { cause });
   }
@@ -176,7 +188,7 @@ export function instantiate(module: WebAssembly.Module, memory: WebAssembly.Memo
 }
 
 // Some engines validate relaxed SIMD and compute its dot wrongly in one of their tiers.
-function knownAnswer(module: WebAssembly.Module, shared: boolean): boolean {
+function knownAnswer(module: WasmModule, shared: boolean): boolean {
   try {
     return instantiate(module, createMemory(4, shared, 4).memory).selfTest() === 1;
   } catch {

@@ -4,13 +4,13 @@
 // runs thread 0 on request, because a page's main thread must not block.
 
 import { Status } from "../../assembly/abi.ts";
+import { type Exports, instanceOf, type WasmMemory, type WasmModule } from "./instance.ts";
 import { openPort, type Port } from "./port.ts";
-import type { Exports } from "./wasm.ts";
 
 /** First message to a worker. */
 export interface WorkerInit {
-  readonly module: WebAssembly.Module;
-  readonly memory: WebAssembly.Memory;
+  readonly module: WasmModule;
+  readonly memory: WasmMemory;
   readonly ith: number;
   readonly leader: boolean;
 }
@@ -56,10 +56,7 @@ function start(port: Port): void {
       return;
     }
     const { module, memory, ith, leader } = data as WorkerInit;
-    const abort = (): never => {
-      throw new Error("abort");
-    };
-    core = new WebAssembly.Instance(module, { env: { memory, abort } }).exports as unknown as Exports;
+    core = instanceOf(module, memory);
     const seen = core.jobNumber();
     port.postMessage("ready");
     if (!leader) serve(core, ith, seen);

@@ -1,0 +1,64 @@
+// slackwater quantize: a model file in another type, written piece by piece.
+
+import { createWriteStream, existsSync, renameSync, rmSync } from "node:fs";
+import { once } from "node:events";
+import { finished } from "node:stream/promises";
+import { quantizeGguf, type QuantizeReport } from "../llm/index.ts";
+import { type Args, type Option, parse } from "./args.ts";
+import { interruptSignal, progressLine } from "./model_options.ts";
+
+const OPTIONS: Record<string, Option> = {
+  imatrix: { type: "string", help: "importance of columns: a GGUF file of llama.cpp's imatrix tool" },
+  pure: { type: "boolean", help: "every matrix in TYPE, not in a mixture" },
+  requantize: { type: "boolean", help: "also tensors that are quantised already" },
+  threads: { type: "string", short: "t", help: "threads; default: what the machine has, at most 8" },
+};
+
+const USAGE = `slackwater quantize IN.gguf OUT.gguf TYPE
+  TYPE: F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K_S Q3_K_M Q3_K_L Q4_K_S Q4_K_M Q5_K_S Q5_K_M Q6_K IQ4_NL IQ4_XS
+        MXFP4_MOE F32; Q4_K is Q4_K_M`;
+
+/** Writes the new file beside its name first: what stands under the name is whole. */
+export async function quantizeCommand(argv: readonly string[]): Promise<void> {
+  const args = parse(USAGE, argv, OPTIONS, 3);
+  if (args === undefined) return;
+  const [from, to, type] = args.positionals;
+  if (type === undefined) throw new TypeError("quantize: expected IN.gguf OUT.gguf TYPE");
+  if (!existsSync(from!)) throw new TypeError(`no such file: ${from}`);
+  const partial = `${to}.part`;
+  try {
+    const report = await write(partial, from!, type, args);
+    renameSync(partial, to!);
+    print(report, args.json);
+  } finally {
+    rmSync(partial, { force: true });
+  }
+}
+
+async function write(path: string, from: string, type: string, args: Args): Promise<QuantizeReport> {
+  const steps = quantizeGguf(from, type, {
+    pure: args.flag("pure"),
+    requantize: args.flag("requantize"),
+    importance: args.text("imatrix"),
+    nThreads: args.number("threads"),
+    signal: interruptSignal(),
+    onProgress: progressLine(),
+  });
+  let step = await steps.next(); // a wrong call leaves no file
+  const out = createWriteStream(path);
+  await once(out, "open");
+  try {
+    for (; !step.done; step = await steps.next()) if (!out.write(step.value)) await once(out, "drain");
+    return step.value;
+  } finally {
+    await steps.return(undefined as never);
+    out.end();
+    await finished(out);
+  }
+}
+
+function print({ nBytes, tensors }: QuantizeReport, json: boolean): void {
+  if (json) return console.log(JSON.stringify({ nBytes, tensors }));
+  const types = Object.entries(tensors).map(([name, count]) => `${count} ${name}`);
+  console.log(`${nBytes} bytes, tensors: ${types.join(", ")}`);
+}
