@@ -23,7 +23,7 @@ export interface Peer {
 /** A browser's Worker, as far as it is used. */
 export interface WorkerLike {
   postMessage(message: unknown, transfer: ArrayBuffer[]): void;
-  addEventListener(type: string, listener: (event: never) => void): void;
+  addEventListener(type: string, listener: (event: unknown) => void): void;
   terminate(): void;
 }
 
@@ -65,11 +65,11 @@ export function webPeer(worker: WorkerLike, hint: string, started: () => void = 
     post: (message, transfer = []) => worker.postMessage(message, [...transfer]),
     listen: (hear, onLost) => {
       lost = onLost;
-      worker.addEventListener("message", (e: MessageEvent) => hear(e.data));
+      worker.addEventListener("message", (e) => hear((e as MessageEvent).data));
       // A worker that a content security policy blocks only raises this event, with an empty message.
-      worker.addEventListener("error", (e: ErrorEvent) => {
-        e.preventDefault();
-        onLost(new Error(e.message || "the worker was blocked"));
+      worker.addEventListener("error", (e) => {
+        (e as ErrorEvent).preventDefault();
+        onLost(new Error((e as ErrorEvent).message || "the worker was blocked"));
       });
       worker.addEventListener("messageerror", () => onLost(new Error("a message could not be read")));
     },
