@@ -6,6 +6,9 @@ import { getf, geti, lg, Plan, putf, random } from "./work";
 
 // Trouble of a section is halved everywhere once it passes this.
 const TROUBLE_MAX: f64 = 50;
+// What counts as long, and as close: ratio of peak to aim.
+const LONG = 4096;
+const CLOSE: f64 = 1.0005;
 
 /** Weights of the logs that make up a key. */
 @unmanaged
@@ -76,13 +79,18 @@ function fixed(p: Plan, w: Weights, size: f64, load: f64, sections: f64): void {
   runKeys(p, w);
 }
 
+/** Whether more cheap stages are worth it: a long list that has no budget left is good enough close to the aim. */
+export function another(p: Plan, aim: f64): bool {
+  return p.best > aim && (p.n <= LONG || p.work < p.budget || p.best > aim * CLOSE);
+}
+
 /** Area, sections, area where the load is high, size; until the peak is at most `aim`. */
 export function quick(p: Plan, at: usize, aim: f64): void {
   const w = changetype<Weights>(at);
   fixed(p, w, 1, 0, 1);
-  if (p.best > aim) fixed(p, w, 0, 0, 1);
-  if (p.best > aim) fixed(p, w, 1, 8, 1);
-  if (p.best > aim) fixed(p, w, 1, 0, 0);
+  if (another(p, aim)) fixed(p, w, 0, 0, 1);
+  if (another(p, aim)) fixed(p, w, 1, 8, 1);
+  if (another(p, aim)) fixed(p, w, 1, 0, 0);
 }
 
 /** Random keys until the peak is at most `aim` or the work reaches `stop`. */

@@ -2,7 +2,7 @@
 //
 //   sections, bound -> skyline with fixed keys -> best fit (plain lists; records come with one) -> search and restarts
 
-import { improve, KEY_BYTES, quick } from "./keys";
+import { another, improve, KEY_BYTES, quick } from "./keys";
 import { onlineFit, onlineFitBytes } from "./online_fit";
 import { IMPOSSIBLE, search } from "./search";
 import { Search, searchBytes, searchInit } from "./search_state";
@@ -45,7 +45,7 @@ export function placeList(p: Plan, bound: f64, capacity: f64): void {
   skyInit(p);
   const keys = take(p, KEY_BYTES);
   quick(p, keys, aim);
-  if (p.best > aim && before == Infinity && p.plain) onlineFit(p);
+  if (before == Infinity && p.plain && another(p, aim)) onlineFit(p);
   if (p.best > aim) struggle(p, keys, aim);
   if (p.best < before) scatter(p);
 }

@@ -101,6 +101,7 @@ async function startCpu(options: EngineOptions): Promise<EngineParts & { readonl
     Math.min(65536, Math.floor(maxMemory / PAGE)),
   );
   const core = instantiate(module, memory);
+  core.probeDot();
   const arena = new Arena(memory, maxPages * PAGE, core);
   const pool = await startPool(
     { module, memory, core, nThreads: shared ? wanted : 1, workerUrl: options.workerUrl },

@@ -14,7 +14,8 @@ import { isReadable, QUAD_LIB, QUAD_TYPES, quadSource } from "../wgsl/quants.ts"
 export const copyKernel: GpuKernel = {
   supports({ tensor: dst, src }): boolean {
     const a = src[0]!;
-    if (![dst, a].every(isReadable)) return false;
+    // importances (src2) belong to a search, which is left to the CPU
+    if (src[2] !== undefined || ![dst, a].every(isReadable)) return false;
     if (a.type === dst.type || converts(a.type, dst.type)) return true;
     if (isQuantized(a.type)) return QUAD_TYPES.includes(a.type) && dst.type === Type.F32;
     return BLOCK_TYPES.includes(dst.type) && FLOAT_TYPES.includes(a.type);
