@@ -6,7 +6,8 @@ import type { Tensor } from "../graph/tensor.ts";
 import type { Backend, Buffer, Costs, Executable, Planned } from "../runtime/backend.ts";
 import { GpuBuffer, GpuBufferType } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
-import type { Bind, Dispatch, Kernels } from "./kernel.ts";
+import { Fusions } from "./fuse.ts";
+import type { Bind, Dispatch, GpuKernel, Kernels } from "./kernel.ts";
 import { KERNELS } from "./kernels/index.ts";
 import { lowerForGpu } from "./lower.ts";
 import { Pipelines } from "./pipeline.ts";
@@ -60,13 +61,18 @@ export class GpuBackend implements Backend {
   readonly bufferType: GpuBufferType;
   readonly #kernels: Kernels;
   readonly #pipelines: Pipelines;
+  readonly #fuses: boolean;
+  readonly #fusions: Fusions;
   readonly #selfTest: SelfTest;
   readonly costs: Costs;
   #tail: Promise<unknown> = Promise.resolve();
   #submitted = 0;
   #done: Promise<unknown> = Promise.resolve();
 
-  constructor(gpu: GpuDevice, kernels: Kernels = KERNELS) {
+  /** @param fuses whether neighbouring operators run as one where they can */
+  constructor(gpu: GpuDevice, kernels: Kernels = KERNELS, fuses = true) {
+    this.#fuses = fuses;
+    this.#fusions = new Fusions(gpu.caps);
     this.gpu = gpu;
     this.#kernels = kernels;
     this.bufferType = new GpuBufferType(gpu);
@@ -108,24 +114,28 @@ export class GpuBackend implements Backend {
     return dispatch.bind.every((b) => bytesOf(b, node) <= this.gpu.caps.maxBinding);
   }
 
-  /** Kernels read activations as they are: nodes only change places. */
-  lower(program: Program): Program {
-    return lowerForGpu(program);
+  /** Fuses neighbours and brings products of the same activations together. Activations stay F32. */
+  lower(program: Program, kept: ReadonlySet<Tensor>): Program {
+    return lowerForGpu(this.#fuses ? this.#fusions.fuse(program, kept) : program);
   }
 
-  inPlace({ tensor }: ProgramNode): boolean {
-    return this.#kernels[tensor.op]?.inPlace !== false;
+  #kernelOf(node: ProgramNode): GpuKernel | undefined {
+    return this.#fusions.kernelOf(node) ?? this.#kernels[node.tensor.op];
+  }
+
+  inPlace(node: ProgramNode): boolean {
+    return this.#kernelOf(node)?.inPlace !== false;
   }
 
   scratch(node: ProgramNode): number {
     if (isSilent(node.tensor)) return 0;
-    return this.#kernels[node.tensor.op]?.scratch?.(node, this.gpu.caps) ?? 0;
+    return this.#kernelOf(node)?.scratch?.(node, this.gpu.caps) ?? 0;
   }
 
   compile(planned: Planned, compute: Buffer): Executable {
     this.gpu.check();
     if (!(compute instanceof GpuBuffer)) throw new GraphError("bad-plan", "webgpu: memory of another device");
-    const plan = new GpuPlan(this.gpu, this.#pipelines, this.#kernels, planned, compute);
+    const plan = new GpuPlan(this.gpu, this.#pipelines, (node) => this.#kernelOf(node), planned, compute);
     return new GpuExecutable(this, plan, planned.program.nodes.length, compute.ready);
   }
 

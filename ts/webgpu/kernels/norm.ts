@@ -60,6 +60,29 @@ function dispatch(name: keyof typeof MEASURES, node: ProgramNode, caps: Caps): D
   });
 }
 
+/** RMS_NORM times a row of weights, src1. */
+export function scaledNorm(node: ProgramNode, caps: Caps, eps: number): Dispatch {
+  const dst = node.tensor;
+  return eachRow(node, {
+    label: "rms_norm mul",
+    bind: [
+      { name: "dst", of: "dst", access: "write" },
+      { name: "a", of: 0, access: "read" },
+      { name: "w", of: 1, access: "read" },
+    ],
+    params: [...nbParams("dst", dst), ...nbParams("a", node.src[0]!), f32("eps", slotF32(eps))],
+    body: `
+  let at = ${address("a", ROW)};
+  let to = ${address("dst", ROW)};
+  ${MEASURES.rms_norm}
+  for (var i = local; i < P.n0; i += LANES) {
+    dst_set_f32(to + 4u * i, (a_f32(at + 4u * i) - shift) * factor * w_f32(4u * i));
+  }`,
+    lanes: lanesFor(dst.ne[0]),
+    subgroups: usesSubgroups(caps),
+  });
+}
+
 /** Groups in slot 0, eps in 1: a workgroup for each group of each batch. */
 export const groupNormKernel: GpuKernel = {
   supports: readable,
