@@ -16,6 +16,7 @@ import {
 } from "./special.ts";
 import type { Splitter } from "./splitter.ts";
 import { Spm, spacePrefix } from "./spm.ts";
+import { Unigram } from "./unigram.ts";
 import { bytesOf } from "./utf8.ts";
 import { WordPiece, cleanSpaces } from "./wordpiece.ts";
 import { CONTROL, UNKNOWN, UNUSED, USER_DEFINED, type Vocab, readVocab } from "./vocab.ts";
@@ -76,6 +77,8 @@ interface Kind {
   readonly defaults: SpecialDefaults;
   /** start token by default */
   readonly addBos: boolean;
+  /** end token by default */
+  readonly addEos?: boolean;
   /** separator between two texts by default */
   readonly addSep: boolean;
   /** a text always stands between the start token and `sep`; keys do not change it */
@@ -109,6 +112,15 @@ const KINDS: Readonly<Record<string, (meta: Metadata) => Kind>> = {
     addSpacePrefix: true,
     splitter: WordPiece,
   }),
+  t5: (meta) => ({
+    defaults: { eos: 1, unk: 2, pad: 0 },
+    addBos: false,
+    addEos: true,
+    addSep: false,
+    framed: false,
+    addSpacePrefix: meta.bool("tokenizer.ggml.add_space_prefix", false),
+    splitter: Unigram,
+  }),
 };
 
 /** The frame that all vocabularies share: special tokens, start and end tokens, decoding. */
@@ -136,7 +148,7 @@ class TokenTable implements Tokenizer {
     this.#eog = readEog(meta, vocab, this.ids);
     if (kind.framed) needFrame(model, this.ids);
     this.addBos = kind.framed || wanted(meta, "bos", kind.addBos, this.ids.bos);
-    this.addEos = kind.framed || wanted(meta, "eos", false, this.ids.eos);
+    this.addEos = kind.framed || wanted(meta, "eos", kind.addEos ?? false, this.ids.eos);
     this.addSep = kind.framed || wanted(meta, "sep", kind.addSep, this.ids.sep);
     this.addSpacePrefix = kind.addSpacePrefix;
     this.suppressed = readSuppressed(meta, vocab.size);
