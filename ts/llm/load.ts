@@ -1,11 +1,12 @@
 // Loads a model: header, plan, one growth of memory, then every weight straight to its place.
 
-import { checkOptions, GraphError } from "../errors.ts";
+import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import { fromBF16, fromF16 } from "../graph/elements.ts";
 import { quadLeafs } from "../graph/quads.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import { openGguf, type ByteSource, type Part, type SourceInput } from "../gguf/index.ts";
-import type { CpuBuffer } from "../runtime/cpu.ts";
+import { openGguf, type ByteSource, type Part, type SourceInput, type TensorInfo } from "../gguf/index.ts";
+import type { Allocation } from "../runtime/allocation.ts";
+import type { Buffer } from "../runtime/backend.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
 import { Context, graphList } from "./context.ts";
@@ -15,6 +16,7 @@ import type { ProgressListener } from "./generate.ts";
 import { Model } from "./model.ts";
 import {
   type ContextOptions,
+  layerCount,
   type ModelHeader,
   type ModelPlan,
   planModel,
@@ -22,7 +24,8 @@ import {
 } from "./plan_model.ts";
 
 /** Options of {@link loadModel}: its own, the context's, and those of the engine it makes. */
-export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" | "nBatch" | "kvType"> {
+export interface LoadOptions
+  extends EngineOptions, Pick<ContextOptions, "nCtx" | "nBatch" | "kvType" | "gpuLayers"> {
   /** an engine to load into; default: one of the model's own, disposed with it */
   readonly engine?: Engine | undefined;
   /**
@@ -38,6 +41,9 @@ export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" 
   readonly onProgress?: ProgressListener | undefined;
 }
 
+/** Part of the layers that stay on a device which had too little memory for all. */
+const FEWER = 0.75;
+
 const OPTIONS = [
   "engine",
   "chatTemplate",
@@ -47,6 +53,7 @@ const OPTIONS = [
   "nBatch",
   "kvType",
   "layout",
+  "gpuLayers",
   "nThreads",
   "device",
   "wasm",
@@ -74,8 +81,8 @@ export async function loadModel(input: SourceInput, options: LoadOptions = {}): 
   try {
     const header = withTemplate(readModelHeader(file), options.chatTemplate);
     engine = options.engine ?? (await createEngine(engineOptions(options)));
-    const plan = planModel(engine, header, options);
-    return await load(engine, plan, source, options);
+    const taken = await take(engine, header, options);
+    return await load(engine, taken, source, options);
   } catch (error) {
     if (engine !== options.engine) engine?.dispose();
     throw error;
@@ -88,15 +95,52 @@ function withTemplate(header: ModelHeader, chatTemplate: string | undefined): Mo
   return chatTemplate === undefined ? header : { ...header, templates: header.templates.with(chatTemplate) };
 }
 
+/** A model with the memory of its weights. */
+interface Taken {
+  readonly plan: ModelPlan;
+  readonly memory: Allocation;
+}
+
+// Memory for the weights, and the certainty that a device has enough for the rest: with fewer layers there if need be.
+async function take(engine: Engine, header: ModelHeader, options: LoadOptions): Promise<Taken> {
+  let layers = options.gpuLayers;
+  for (;;) {
+    const plan = planModel(engine, header, { ...options, gpuLayers: layers });
+    try {
+      return await takeFor(engine, plan);
+    } catch (error) {
+      const most = Math.min(layers ?? Infinity, layerCount(header));
+      if (plan.memory.devices.length === 0 || most === 0 || !isLack(error)) throw error;
+      layers = Math.floor(most * FEWER);
+      options.logger?.warn?.(`${error.message}: ${layers} layers on the device`);
+    }
+  }
+}
+
+function isLack(error: unknown): error is DeviceError {
+  return error instanceof DeviceError && ["out-of-memory", "buffer-too-large"].includes(error.code);
+}
+
+async function takeFor(engine: Engine, plan: ModelPlan): Promise<Taken> {
+  const { memory: sizes, weights } = plan;
+  engine.arena.ensure(sizes.total);
+  const memory = engine.allocate([...weights.values()], "weights");
+  try {
+    await memory.ready();
+    await engine.probe(plan.rest.kv, plan.rest.compute);
+    return { plan, memory };
+  } catch (error) {
+    memory.dispose();
+    throw error;
+  }
+}
+
 async function load(
   engine: Engine,
-  plan: ModelPlan,
+  { plan, memory }: Taken,
   source: ByteSource,
   options: LoadOptions,
 ): Promise<Model> {
-  engine.arena.ensure(plan.memory.total);
-  const weights = [...plan.weights.values()];
-  const memory = engine.allocate(weights, "weights");
   let context: Context | undefined;
   let embedder: Embedder | undefined;
   try {
@@ -117,18 +161,10 @@ async function readWeights(plan: ModelPlan, source: ByteSource, options: LoadOpt
   const after: (() => void)[] = [];
   const parts = [...plan.header.tensors.values()].map((info): Part => {
     const t = plan.weights.get(info.name)!;
-    const { memory, offset } = t.placement!;
-    if (t.type === info.type) {
-      return {
-        name: info.name,
-        offset: info.offset,
-        nBytes: info.nBytes,
-        into: () => (memory as CpuBuffer).view(offset, info.nBytes),
-      };
-    }
-    const staging = new Uint8Array(info.nBytes);
-    after.push(() => t.write(widen(info.type, staging, t)));
-    return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => staging };
+    if (t.type === info.type) return placeOf(t, info);
+    const bytes = new Uint8Array(info.nBytes);
+    after.push(() => t.write(widen(info.type, bytes, t)));
+    return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => bytes };
   });
   const { signal, onProgress } = options;
   await source.load(parts, {
@@ -136,6 +172,15 @@ async function readWeights(plan: ModelPlan, source: ByteSource, options: LoadOpt
     onProgress: (loaded, total) => onProgress?.({ phase: "load", loaded, total }),
   });
   for (const f of after) f();
+}
+
+// Straight into the memory of the host, or through the device's staging.
+function placeOf(t: Tensor, { name, offset, nBytes }: TensorInfo): Part {
+  const at = t.placement!;
+  const buffer = at.memory as Buffer;
+  const into = (): Uint8Array => buffer.view!(at.offset, nBytes);
+  if (buffer.view !== undefined) return { name, offset, nBytes, into };
+  return { name, offset, nBytes, into, stage: (done, n) => buffer.stage(at.offset + done, n) };
 }
 
 // Before graphs are planned: their records carry the layout.

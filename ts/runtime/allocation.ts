@@ -1,10 +1,10 @@
 // Memory of leafs that no plan moves: weights, caches. One buffer per backend, or several where its largest is too small.
 
 import { Flag } from "../../assembly/abi.ts";
-import { GraphError } from "../errors.ts";
+import { DeviceError, GraphError } from "../errors.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { alignUp } from "../shape.ts";
-import type { Backend, Buffer } from "./backend.ts";
+import type { Backend, Buffer, BufferUse } from "./backend.ts";
 
 /** Buffers of some leafs, given back together. */
 export class Allocation {
@@ -117,4 +117,48 @@ export function allocate(
     }
   });
   return new Allocation(buffers, tensors);
+}
+
+/** A buffer of a backend. @throws {DeviceError} buffer-too-large, out-of-memory */
+export function allocBuffer({ bufferType }: Backend, size: number, use: BufferUse): Buffer {
+  if (size <= bufferType.maxSize) return bufferType.alloc(size, use);
+  throw new DeviceError(
+    "buffer-too-large",
+    `${bufferType.name}: a buffer of ${size} bytes; the largest is ${bufferType.maxSize}`,
+    { expected: bufferType.maxSize, actual: size },
+  );
+}
+
+/** Bytes of one device. */
+export interface DeviceBytes {
+  readonly name: string;
+  readonly bytes: number;
+}
+
+/**
+ * Takes memory of devices and gives it back at once, to know that it can be had.
+ *
+ * @param parts in as many buffers as it takes
+ * @param wholes in one buffer each
+ * @throws {DeviceError} out-of-memory, buffer-too-large
+ */
+export async function probe(
+  devices: readonly Backend[],
+  parts: readonly DeviceBytes[],
+  wholes: readonly DeviceBytes[],
+): Promise<void> {
+  const taken: Buffer[] = [];
+  const take = ({ name, bytes }: DeviceBytes, most: (b: Backend) => number): void => {
+    const backend = devices.find((b) => b.name === name)!;
+    for (let left = bytes; left > 0; left -= most(backend)) {
+      taken.push(allocBuffer(backend, Math.min(left, most(backend)), "compute"));
+    }
+  };
+  try {
+    for (const p of parts) take(p, (b) => b.bufferType.maxSize);
+    for (const w of wholes) take(w, () => Infinity);
+    await Promise.all(taken.map((b) => b.ready));
+  } finally {
+    for (const b of taken) b.dispose();
+  }
 }

@@ -1,18 +1,26 @@
 // The engine: one arena, one thread pool, the CPU and perhaps a device; makes graphs and plans them.
 
-import { CPU_ALIGN, Flag, NODE_BYTES } from "../../assembly/abi.ts";
-import { checkOptions, DeviceError, GraphError } from "../errors.ts";
+import { Flag, NODE_BYTES } from "../../assembly/abi.ts";
+import { checkOptions, GraphError } from "../errors.ts";
 import { type ComputeOptions, Graph, type GraphHost } from "../graph/graph.ts";
 import type { Plan, PlanOrder } from "../graph/plan.ts";
 import { tensorsOf } from "../graph/program.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";
-import { allocate, type Allocation } from "./allocation.ts";
-import { Arena, type MemoryReport } from "./arena.ts";
-import type { Backend, Buffer, BufferUse, Executable, OpenDevice } from "./backend.ts";
+import {
+  allocate,
+  type Allocation,
+  allocBuffer,
+  type DeviceBytes,
+  measureLeafs,
+  probe,
+} from "./allocation.ts";
+import type { Arena, MemoryReport } from "./arena.ts";
+import type { Backend, BufferUse, Executable, OpenDevice } from "./backend.ts";
 import { CpuBackend, CpuBuffer } from "./cpu.ts";
+import { type EngineParts, startCpu } from "./cpu_start.ts";
 import { type BackendInfo, type DeviceSearch, findDevice, left, openOnDemand, reasonOf } from "./devices.ts";
 import { measureCosts } from "./measure.ts";
-import { checkEngineOptions, type EngineOptions, type Logger, START_PAGES } from "./options.ts";
+import { checkEngineOptions, type EngineOptions, type Logger } from "./options.ts";
 import { bindProgram, planProgram, type PlannedProgram, type PlanSettings } from "./plan_program.ts";
 import type { GraphPlanView } from "./plan_view.ts";
 import { PlanCache } from "./plan_cache.ts";
@@ -23,12 +31,10 @@ import { MixedExecutable } from "./scheduler/mixed.ts";
 import { Scheduler } from "./scheduler/scheduler.ts";
 import { splitsToText, type SplitView, viewSplits } from "./scheduler/text.ts";
 import { WeightLots } from "./weight_lots.ts";
-import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
-import { compileCore, type Core, createMemory, type Exports, instantiate } from "./wasm.ts";
+import type { Core, Exports } from "./wasm.ts";
 
+export type { DeviceBytes } from "./allocation.ts";
 export type { EngineEvent, EngineOptions, Logger } from "./options.ts";
-
-const PAGE = 65536;
 
 /**
  * Starts an engine: compiles the core, takes memory, starts the threads, looks for a device.
@@ -79,45 +85,14 @@ async function whySlow(
   }
 }
 
-/** Parts of an engine. */
-export interface EngineParts {
-  /** which build of the core it is */
-  readonly build: Core["build"];
-  readonly core: Exports;
-  readonly arena: Arena;
-}
-
-async function startCpu(options: EngineOptions): Promise<EngineParts & { readonly cpu: CpuBackend }> {
-  const { nThreads, logger, maxMemory = 65536 * PAGE } = options;
-  const wanted = nThreads ?? defaultThreads(reportedCores());
-  const shared = wanted > 1 && canShare();
-  if (wanted > 1 && !shared) {
-    logger?.warn?.("memory cannot be shared here (a page must be cross-origin isolated): one thread");
-  }
-  const { module, build } = await compileCore(options.wasm, shared);
-  const { memory, maxPages } = createMemory(
-    START_PAGES,
-    shared,
-    Math.min(65536, Math.floor(maxMemory / PAGE)),
-  );
-  const core = instantiate(module, memory);
-  core.probeDot();
-  const arena = new Arena(memory, maxPages * PAGE, core);
-  const pool = await startPool(
-    { module, memory, core, nThreads: shared ? wanted : 1, workerUrl: options.workerUrl },
-    logger,
-  );
-  return { build, core, arena, cpu: new CpuBackend(arena, pool, CPU_ALIGN) };
-}
-
-async function startPool(options: PoolOptions, logger: Logger | undefined): Promise<ThreadPool> {
-  try {
-    return await ThreadPool.start(options);
-  } catch (error) {
-    if (!(error instanceof DeviceError && error.code === "worker-blocked")) throw error;
-    logger?.warn?.(`${error.message}: one thread`);
-    return ThreadPool.single(options);
-  }
+/** Bytes by place. */
+export interface GraphMemory {
+  /** of node records, in linear memory */
+  readonly records: number;
+  /** in linear memory */
+  readonly arena: number;
+  /** of devices beside the CPU that have some */
+  readonly devices: readonly DeviceBytes[];
 }
 
 /** What an engine knows of how it came about. */
@@ -180,6 +155,12 @@ export class Engine implements GraphHost {
   pin(tensor: Tensor, backend: string | undefined): void {
     this.#alive();
     this.#sched.pin(tensor, backend);
+  }
+
+  /** Graphs that read one of these leafs run on one backend as a whole. @throws {GraphError} bad-param */
+  confine(leafs: Iterable<Tensor>, backend: string): void {
+    this.#alive();
+    this.#sched.confine(leafs, backend);
   }
 
   /** How a graph is divided between backends, or would be. */
@@ -274,20 +255,46 @@ export class Engine implements GraphHost {
     return plan;
   }
 
-  /** Bytes of linear memory that {@link reserve} would take for these graphs; nothing is kept. */
-  measure(graphs: readonly Graph[]): { readonly records: number; readonly compute: number } {
+  /** Bytes that {@link reserve} would take for these graphs; nothing is kept. */
+  measure(graphs: readonly Graph[]): GraphMemory {
     this.#alive();
     let records = 0;
-    let compute = 0;
+    const compute = this.devices.map(() => 0);
     for (const g of graphs) {
       const planned = planProgram(this.arena, this.core, this.#sched.schedule(g), this.#settings());
       this.arena.free(planned.records);
       records += this.arena.regionBytes(recordCount(planned.program) * NODE_BYTES);
-      this.devices.forEach((b, i) => {
-        if (b instanceof CpuBackend) compute = Math.max(compute, planned.sizes[i] ?? 0);
-      });
+      planned.sizes.forEach((n, b) => (compute[b] = Math.max(compute[b]!, n ?? 0)));
     }
-    return { records, compute: this.arena.regionBytes(compute) };
+    return { records, ...this.#byPlace(compute) };
+  }
+
+  /** Bytes that {@link allocate} would take for these leafs. */
+  measureLeafs(tensors: readonly Tensor[]): Omit<GraphMemory, "records"> {
+    this.#alive();
+    const bytes = measureLeafs(tensors, (t) => this.#sched.homeOf(t));
+    return this.#byPlace(this.devices.map((b) => bytes.get(b) ?? 0));
+  }
+
+  #byPlace(bytes: readonly number[]): Omit<GraphMemory, "records"> {
+    const isHere = (b: number): boolean => this.devices[b] instanceof CpuBackend;
+    const here = bytes.reduce((sum, n, b) => sum + (isHere(b) ? n : 0), 0);
+    const devices = bytes.flatMap((n, b) =>
+      isHere(b) || n === 0 ? [] : [{ name: this.devices[b]!.name, bytes: n }],
+    );
+    return { arena: here === 0 && devices.length > 0 ? 0 : this.arena.regionBytes(here), devices };
+  }
+
+  /** Decides where leafs of these graphs, which have no memory yet, will have it. */
+  settle(graphs: readonly Graph[]): void {
+    this.#alive();
+    if (this.devices.length > 1) for (const g of graphs) this.#sched.schedule(g);
+  }
+
+  /** See {@link probe}. */
+  async probe(parts: readonly DeviceBytes[], wholes: readonly DeviceBytes[]): Promise<void> {
+    this.#alive();
+    await probe(this.devices, parts, wholes);
   }
 
   /** Runs a planned graph once; see {@link Graph.compute}. */
@@ -461,15 +468,6 @@ function checkOrder(what: string, options: PlanOrder, known: readonly string[]):
   throw new GraphError("bad-param", `${what}: order is "${String(order)}", expected "graph" or "memory"`, {
     actual: order,
   });
-}
-
-function allocBuffer({ bufferType }: Backend, size: number, use: BufferUse): Buffer {
-  if (size <= bufferType.maxSize) return bufferType.alloc(size, use);
-  throw new DeviceError(
-    "buffer-too-large",
-    `${bufferType.name}: a buffer of ${size} bytes; the largest is ${bufferType.maxSize}`,
-    { expected: bufferType.maxSize, actual: size },
-  );
 }
 
 // Address in linear memory; undefined for memory of another device.

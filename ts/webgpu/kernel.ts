@@ -100,6 +100,8 @@ export const MAX_DISPATCH_PARAMS = 54;
  * read before it is overwritten, by the invocation (or workgroup) that overwrites it, and by no later dispatch.
  */
 export interface GpuKernel {
+  /** what it leaves to the CPU, or does otherwise than the CPU; for docs/ops.md */
+  readonly note?: string;
   /** cheap: false for what {@link dispatches} cannot do */
   supports(node: ProgramNode, caps: Caps): boolean;
   /**

@@ -5,7 +5,7 @@ import { GraphError } from "../../errors.ts";
 import type { Graph } from "../../graph/graph.ts";
 import { orderForMemory } from "../../graph/order.ts";
 import type { PlanOrder } from "../../graph/plan.ts";
-import { checkProgram, type Program } from "../../graph/program.ts";
+import { checkProgram, type Program, tensorsOf } from "../../graph/program.ts";
 import { checkQuads } from "../../graph/quads.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import type { Backend, Buffer } from "../backend.ts";
@@ -21,6 +21,8 @@ export class Scheduler {
   /** where leafs were promised memory by the graphs that came first */
   readonly #homes = new WeakMap<Tensor, number>();
   readonly #kept = new WeakMap<Graph, { readonly assignment: Assignment; readonly pins: number }>();
+  /** leafs whose graphs stay on one backend */
+  readonly #confined = new WeakMap<Tensor, number>();
   /** calls of pin() */
   #pinned = 0;
 
@@ -36,10 +38,17 @@ export class Scheduler {
    */
   pin(tensor: Tensor, name: string | undefined): void {
     this.#pinned++;
-    if (name === undefined) {
-      this.#pins.delete(tensor);
-      return;
-    }
+    if (name === undefined) this.#pins.delete(tensor);
+    else this.#pins.set(tensor, this.#indexOf(name));
+  }
+
+  /** Graphs that read one of these leafs run on one backend as a whole. @throws {GraphError} bad-param */
+  confine(leafs: Iterable<Tensor>, name: string): void {
+    const b = this.#indexOf(name);
+    for (const t of leafs) this.#confined.set(t, b);
+  }
+
+  #indexOf(name: string): number {
     const b = this.backends.findIndex((backend) => backend.name === name);
     if (b < 0) {
       const expected = this.backends.map((backend) => backend.name).join(", ");
@@ -48,12 +57,12 @@ export class Scheduler {
         actual: name,
       });
     }
-    this.#pins.set(tensor, b);
+    return b;
   }
 
   /** The backend that a leaf has, or shall have, its memory on. */
   homeOf(t: Tensor): Backend {
-    const b = this.#placed(t) ?? this.#pins.get(t) ?? this.#homes.get(t) ?? 0;
+    const b = this.#placed(t) ?? this.#pins.get(t) ?? this.#confined.get(t) ?? this.#homes.get(t) ?? 0;
     return this.backends[b]!;
   }
 
@@ -79,6 +88,8 @@ export class Scheduler {
   }
 
   #assign(graph: Graph, program: Program): Assignment {
+    const only = program.leafs.map((t) => this.#confined.get(t)).find((b) => b !== undefined);
+    if (only !== undefined) return new Map(tensorsOf(program).map((t) => [t.root, only]));
     const last = this.#kept.get(graph);
     if (last === undefined || last.pins !== this.#pinned) return this.#assignAnew(program);
     try {

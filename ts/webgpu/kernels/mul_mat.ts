@@ -27,6 +27,7 @@ import {
 const VEC_COLUMNS = 4;
 
 export const mulMatKernel: GpuKernel = {
+  note: "activations stay F32; a batch of matrices must fit into a binding",
   supports: ({ tensor, src }, caps) =>
     readsProduct(src[0]!, src[1]!, caps) &&
     windowed(src[0]!, caps) !== undefined &&
