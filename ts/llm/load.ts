@@ -5,15 +5,21 @@ import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import { fromBF16, fromF16 } from "../graph/elements.ts";
 import { quadLeafs } from "../graph/quads.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import { openGguf, type ByteSource, type Part, type SourceInput, type TensorInfo } from "../gguf/index.ts";
+import {
+  type ByteSource,
+  openGguf,
+  type OpenGguf,
+  type Part,
+  type SourceInput,
+  type TensorInfo,
+} from "../gguf/index.ts";
 import type { Allocation } from "../runtime/allocation.ts";
 import type { Arena } from "../runtime/arena.ts";
 import type { Buffer } from "../runtime/backend.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
-import { Context, graphList } from "./context.ts";
+import { Context } from "./context.ts";
 import { Embedder } from "./embed.ts";
-import { embeddingGraphList } from "./embedding_graph.ts";
 import type { ProgressListener } from "./generate.ts";
 import { Model } from "./model.ts";
 import {
@@ -21,11 +27,12 @@ import {
   layerCount,
   type ModelHeader,
   type ModelPlan,
+  plannedGraphs,
   planModel,
   readModelHeader,
 } from "./plan_model.ts";
 
-/** Options of {@link loadModel}: its own, the context's, and those of the engine it makes. */
+/** Options of a load: its own, the context's, and those of the engine it makes. */
 export interface LoadOptions
   extends EngineOptions, Pick<ContextOptions, "nCtx" | "nBatch" | "kvType" | "gpuLayers"> {
   /** an engine to load into; default: one of the model's own, disposed with it */
@@ -46,7 +53,8 @@ export interface LoadOptions
 /** Part of the layers that stay on a device which had too little memory for all. */
 const FEWER = 0.75;
 
-const OPTIONS = [
+/** Names of all options. */
+export const LOAD_OPTIONS: readonly string[] = [
   "engine",
   "chatTemplate",
   "signal",
@@ -65,20 +73,30 @@ const OPTIONS = [
 ];
 
 /**
- * Loads a GGUF model from a path, URL, Blob, file handle or bytes.
+ * Loads a GGUF model on this thread; see `loadModel` of slackwater/llm.
  *
  * @throws {FormatError} when the file is bad or of a kind that is not supported
  * @throws {DeviceError} out-of-memory, io, no-simd
  * @throws {TypeError} for a misspelt option; the reason of `signal`
  */
-export async function loadModel(input: SourceInput, options: LoadOptions = {}): Promise<Model> {
-  checkOptions("loadModel", options, OPTIONS);
-  const { signal, layout = "quads" } = options;
+export async function loadHere(input: SourceInput, options: LoadOptions = {}): Promise<Model> {
+  checkLoadOptions(options);
+  const { signal } = options;
+  signal?.throwIfAborted();
+  return loadFile(await openGguf(input, { signal }), options);
+}
+
+/** @throws {TypeError} for a misspelt option; GraphError bad-param */
+export function checkLoadOptions(options: LoadOptions): void {
+  checkOptions("loadModel", options, LOAD_OPTIONS);
+  const { layout = "quads" } = options;
   if (layout !== "quads" && layout !== "file") {
     throw new GraphError("bad-param", `loadModel: layout "${String(layout)}", expected "quads" or "file"`);
   }
-  signal?.throwIfAborted();
-  const { file, source } = await openGguf(input, { signal });
+}
+
+/** Loads a model from a file that is open already, and closes it. */
+export async function loadFile({ file, source }: OpenGguf, options: LoadOptions): Promise<Model> {
   let engine: Engine | undefined;
   try {
     const header = withTemplate(readModelHeader(file), options.chatTemplate);
@@ -108,8 +126,11 @@ interface Taken {
 // Memory for the weights, and the certainty that a device has enough for the rest: with fewer layers there if need be.
 async function take(engine: Engine, header: ModelHeader, options: LoadOptions): Promise<Taken> {
   let layers = options.gpuLayers;
-  for (;;) {
+  for (let ready = false; ;) {
     const plan = planModel(engine, header, { ...options, gpuLayers: layers });
+    // Afterwards backends may be able to do less than before.
+    if (!ready && (ready = await engine.prepare(plannedGraphs(plan), options.signal))) continue;
+    ready = true;
     try {
       return await takeFor(engine, plan);
     } catch (error) {
@@ -203,13 +224,9 @@ function placeOf(t: Tensor, { name, offset, nBytes }: TensorInfo): Part {
 }
 
 // Before graphs are planned: their records carry the layout.
-function layQuads(engine: Engine, { context, embedding, weights }: ModelPlan): void {
-  const graphs = [
-    ...(context === undefined ? [] : graphList(context.graphs)),
-    ...(embedding === undefined ? [] : embeddingGraphList(embedding)),
-  ];
-  const fit = quadLeafs(graphs.map((graph) => graph.program()));
-  engine.toQuads([...weights.values()].filter((t) => fit.has(t)));
+function layQuads(engine: Engine, plan: ModelPlan): void {
+  const fit = quadLeafs(plannedGraphs(plan).map((graph) => graph.program()));
+  engine.toQuads([...plan.weights.values()].filter((t) => fit.has(t)));
 }
 
 function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {
