@@ -10,6 +10,7 @@ import type { Bind, Dispatch, Kernels } from "./kernel.ts";
 import { fuse } from "./fuse.ts";
 import { kernelFor } from "./kernels/fused.ts";
 import { KERNELS } from "./kernels/index.ts";
+import { lowerForGpu } from "./lower.ts";
 import { Pipelines } from "./pipeline.ts";
 import { GpuPlan, isSilent } from "./plan.ts";
 import { SelfTest } from "./selftest/selftest.ts";
@@ -40,12 +41,12 @@ class GpuExecutable implements Executable {
   async #run(signal: AbortSignal | undefined, first: number, last: number): Promise<void> {
     signal?.throwIfAborted();
     await this.#ready;
-    await this.#plan.prepare();
-    const [from, to] = this.#plan.range(first, last);
-    for (let at = from; at < to; at += BATCH) {
+    const steps = this.#plan.stepsOf(first, last);
+    await this.#plan.prepare(steps);
+    for (let at = 0; at < steps.length; at += BATCH) {
       await this.#backend.turn();
       signal?.throwIfAborted();
-      this.#plan.submit(at, Math.min(to, at + BATCH));
+      this.#plan.submit(steps, at, Math.min(steps.length, at + BATCH));
     }
   }
 
@@ -113,9 +114,9 @@ export class GpuBackend implements Backend {
     return dispatch.bind.every((b) => bytesOf(b, node) <= this.gpu.caps.maxBinding);
   }
 
-  /** Kernels read activations as they are: nothing is rewritten. */
+  /** Kernels read activations as they are: nodes change places, and pairs of them become one. */
   lower(program: Program, kept: ReadonlySet<Tensor>): Program {
-    return fuse(program, kept, (node) => this.#isTrusted(node));
+    return fuse(lowerForGpu(program), kept, (node) => this.#isTrusted(node));
   }
 
   inPlace(node: ProgramNode): boolean {
