@@ -102,7 +102,10 @@ export class GpuBackend implements Backend {
   /** Compares kernels that were not tested yet with the CPU's; those that fail are refused from now on. */
   async prepare(program: Program, signal?: AbortSignal): Promise<void> {
     const fused = fuse(program, new Set(), (node) => this.#keysOf(node) !== undefined).nodes;
-    await this.#selfTest.test([...program.nodes, ...fused.filter((node) => node.fused !== undefined)], signal);
+    await this.#selfTest.test(
+      [...program.nodes, ...fused.filter((node) => node.fused !== undefined)],
+      signal,
+    );
   }
 
   /** Kernels refused by their self-test, and why. */

@@ -84,7 +84,8 @@ function isOverwritten({ nodes }: Program, inner: Made, outer: number): boolean 
   const roots = inner.node.src.map((s) => s?.root);
   for (let i = inner.index + 1; i < outer; i++) {
     const { tensor } = nodes[i]!;
-    if (tensor.op > Op.TRANSPOSE && tensor.viewSrc !== undefined && roots.includes(tensor.viewSrc)) return true;
+    if (tensor.op > Op.TRANSPOSE && tensor.viewSrc !== undefined && roots.includes(tensor.viewSrc))
+      return true;
   }
   return false;
 }
