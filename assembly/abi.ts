@@ -267,6 +267,8 @@ export const CTRL_READY = CTRL + 48;
 export const CTRL_SPIN = CTRL + 52;
 /** naps of 100 ms that thread 0 grants the workers after its own part is done */
 export const CTRL_PATIENCE = CTRL + 56;
+/** how the relaxed dot takes bytes beyond 0..127: WIDE_NONE, WIDE_UNSIGNED or WIDE_SIGNED (assembly/selftest.ts) */
+export const CTRL_WIDE = CTRL + 60;
 /** current node index of each thread */
 export const CTRL_NODE = CTRL + 64;
 

@@ -8,10 +8,10 @@ import { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace } from 
 import { dequantizeRow, quantizeRow } from "./quants/index";
 import { fromQuads, quadScratch, toQuads } from "./quants/quads";
 import { regionAlloc, regionBytes, regionFree, regionInit, regionShortfall } from "./region";
-import { selfTest } from "./selftest";
+import { probeDot, selfTest } from "./selftest";
 
 export { bindRecords, planBuffers, planWorkspace, planRecords, planRecordsGgml, planRecordsWorkspace };
-export { dequantizeRow, quantizeRow, selfTest };
+export { dequantizeRow, probeDot, quantizeRow, selfTest };
 export { fromQuads, quadScratch, toQuads };
 export {
   done,

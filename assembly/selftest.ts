@@ -1,6 +1,7 @@
 // Known-answer test of the instructions whose result depends on the engine. Run once before a build is chosen.
 
-import { dotq } from "./math/dot";
+import { CTRL_WIDE } from "./abi";
+import { WIDE_NONE, WIDE_SIGNED, WIDE_UNSIGNED, dotq } from "./math/dot";
 
 // 16 signed bytes with both extremes, and 16 codes 0..127 with theirs.
 const X = memory.data<i8>(
@@ -25,4 +26,37 @@ function expected(lane: i32): i32 {
   let sum = -7;
   for (let i = lane << 2, end = i + 4; i < end; i++) sum += <i32>load<i8>(X + i) * <i32>load<i8>(Q + i);
   return sum;
+}
+
+/**
+ * Finds out whether this engine's relaxed dot is exact for any byte as second operand, and as what it takes it; leaves
+ * the answer in the control block for the products with Q8_0. To be called before the first run.
+ */
+export function probeDot(): i32 {
+  let wide = WIDE_NONE;
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (isExact(false)) wide = WIDE_UNSIGNED;
+    else if (isExact(true)) wide = WIDE_SIGNED;
+  }
+  store<i32>(CTRL_WIDE, wide);
+  return wide;
+}
+
+// Every byte q next to every kind of neighbour, against activations at both ends and around 0.
+function isExact(signed: bool): bool {
+  for (let x = 0; x < 16; x++) {
+    const a = <i32>load<i8>(X + x);
+    const b = <i32>load<i8>(X + ((x + 1) & 15));
+    const xs = i16x8.splat(<i16>((a & 255) | (b << 8)));
+    for (let q = 0; q < 256; q++) {
+      for (let r = q; r < 512; r += 85) {
+        const c = signed ? <i32>(<i8>q) : q;
+        const d = signed ? <i32>(<i8>r) : r & 255;
+        const want = -7 + 2 * (a * c + b * d);
+        const got = dotq(xs, i16x8.splat(<i16>(q | ((r & 255) << 8))), i32x4.splat(-7));
+        if (!i32x4.all_true(i32x4.eq(got, i32x4.splat(want)))) return false;
+      }
+    }
+  }
+  return true;
 }

@@ -29,6 +29,7 @@ interface Exports {
   quadScratch(rowBytes: number): number;
   toQuads(type: number, p: number, rowBytes: number, nRows: number, ps: number): number;
   fromQuads(type: number, p: number, rowBytes: number, nRows: number, ps: number): number;
+  probeDot(): number;
 }
 
 /** A tensor in the core's memory: its record and its data. */
@@ -70,6 +71,11 @@ export class Core {
     };
     const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort } });
     return new Core(memory, exports as unknown as Exports);
+  }
+
+  /** Lets products use what this engine's dot can do beyond the specification; 0 = nothing. */
+  probeDot(): number {
+    return this.#exports.probeDot();
   }
 
   /** Forgets everything allocated. */

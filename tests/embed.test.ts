@@ -44,7 +44,10 @@ function textsOf(lengths: readonly number[], low = 5, high = 100): number[][] {
 const TEXTS = textsOf([1, 3, 31, 32, 33, 90, 2, 5, 64, ...new Array<number>(40).fill(4), 100, 7]);
 
 describeWith("golden", "embeddings", () => {
-  test.each(["bert-mean", "bert-cls", "qwen3-embed-last", "gemma-embedding", "modern-bert", "jina-bert-v2"])(
+  const EMBEDDERS =
+    "bert-mean bert-cls bert-f16 bert-rank nomic-bert jina-bert-v2 modern-bert gemma-embedding qwen3-embed-last lfm2";
+
+  test.each(EMBEDDERS.split(" "))(
     "%s: texts give the same bits one by one, together, reversed and on two threads",
     (name) =>
       withModel(name, async (model) => {
@@ -158,26 +161,33 @@ describeWith("golden", "embeddings", () => {
       expect(vectors(await model.embed(TEXTS))).toEqual(before);
     }));
 
-  test.each(["llama-gqa-tied", "gemma2", "gpt-oss-f32", "llama-moe", "gpt2", "phi3-longrope", "olmo2"])(
-    "%s, a model for text, embeds too: the last row is what its logits are made of",
-    (name) =>
-      withModel(
-        name,
-        async (model) => {
-          const texts = textsOf([1, 2, 9, 33]);
-          const [rows] = vectors(await model.embed([texts[3]!], { pooling: "none" }));
-          const e = model.params.nEmbd;
-          // a token sees what is before it only: rows of a beginning are the beginning of the rows
-          const [begin] = vectors(await model.embed([texts[3]!.slice(0, 20)], { pooling: "none" }));
-          expect(begin).toEqual(rows!.slice(0, 20 * e));
-          const options = { pooling: "last", normalize: false } as const;
-          const last = vectors(await model.embed(texts, options));
-          expect(last[3]).toEqual(rows!.slice(-e));
-          const mean = vectors(await model.embed(texts, { pooling: "mean" }));
-          mean.forEach((v) => expect(length(v)).toBeCloseTo(1, 6));
-        },
-        { kvType: Type.F32 },
-      ),
+  test.each([
+    "llama-gqa-tied",
+    "gemma2",
+    "gpt-oss-f32",
+    "llama-moe",
+    "gpt2",
+    "phi3-longrope",
+    "olmo2",
+    "lfm2",
+  ])("%s, a model for text, embeds too: the last row is what its logits are made of", (name) =>
+    withModel(
+      name,
+      async (model) => {
+        const texts = textsOf([1, 2, 9, 33]);
+        const [rows] = vectors(await model.embed([texts[3]!], { pooling: "none" }));
+        const e = model.params.nEmbd;
+        // a token sees what is before it only: rows of a beginning are the beginning of the rows
+        const [begin] = vectors(await model.embed([texts[3]!.slice(0, 20)], { pooling: "none" }));
+        expect(begin).toEqual(rows!.slice(0, 20 * e));
+        const options = { pooling: "last", normalize: false } as const;
+        const last = vectors(await model.embed(texts, options));
+        expect(last[3]).toEqual(rows!.slice(-e));
+        const mean = vectors(await model.embed(texts, { pooling: "mean" }));
+        mean.forEach((v) => expect(length(v)).toBeCloseTo(1, 6));
+      },
+      { kvType: Type.F32 },
+    ),
   );
 });
 

@@ -11,7 +11,14 @@ import { rowBytes } from "../ts/shape.ts";
 import { Type, typeInfo } from "../ts/types.ts";
 import type { GpuBackend } from "../ts/webgpu/backend.ts";
 import type { GpuOptions } from "../ts/webgpu/device.ts";
-import { ATTENTIONS, type Attention, type AttentionData, attend, BATCHES, spansOf } from "./cases/flash_attn_ext.ts";
+import {
+  ATTENTIONS,
+  type Attention,
+  type AttentionData,
+  attend,
+  BATCHES,
+  spansOf,
+} from "./cases/flash_attn_ext.ts";
 import { multiply, type Product, PRODUCTS } from "./cases/mul_mat.ts";
 import { Core, nmse, samples, stream } from "./core.ts";
 import { describeGpu } from "./gpu_describe.ts";
@@ -55,7 +62,8 @@ async function compute(
   return (await y.read()) as Float32Array;
 }
 
-const raw = (a: Float32Array | Int32Array): Uint8Array => new Uint8Array(a.buffer, a.byteOffset, a.byteLength);
+const raw = (a: Float32Array | Int32Array): Uint8Array =>
+  new Uint8Array(a.buffer, a.byteOffset, a.byteLength);
 
 interface Factors {
   readonly k: number;
@@ -106,7 +114,12 @@ function cellsOf(core: Core, a: Attention): Cells {
   const data: Cells["data"] = new Map();
   const cache = (name: string, d: number): Float32Array => {
     const n = d * a.cells * a.kvHeads;
-    const bytes = core.quantize(a.type, samples(n, next).map((x) => x * size)).slice();
+    const bytes = core
+      .quantize(
+        a.type,
+        samples(n, next).map((x) => x * size),
+      )
+      .slice();
     const values = core.dequantize(a.type, bytes, n);
     const row = rowBytes(a.type, d);
     const live = a.p0 === undefined ? a.cells : a.p0 + a.tokens;
@@ -151,9 +164,27 @@ const BASE = { d: 64, dv: 64, tokens: 1, heads: 4, kvHeads: 2, cells: 2000, type
 /** One token and many cells: several workgroups share a row. */
 const LONG: readonly Attention[] = [
   { ...BASE, title: "a long cache", p0: 1500 },
-  { ...BASE, title: "a long cache, one head of 31 and 33", d: 31, dv: 33, heads: 1, kvHeads: 1, p0: 1999, type: Type.F32 },
+  {
+    ...BASE,
+    title: "a long cache, one head of 31 and 33",
+    d: 31,
+    dv: 33,
+    heads: 1,
+    kvHeads: 1,
+    p0: 1999,
+    type: Type.F32,
+  },
   { ...BASE, title: "a long cache of few live cells, sinks", p0: 3, sinks: true },
-  { ...BASE, title: "a long cache, heads of 576 and 512", d: 576, dv: 512, heads: 5, kvHeads: 1, p0: 700, tokens: 2 },
+  {
+    ...BASE,
+    title: "a long cache, heads of 576 and 512",
+    d: 576,
+    dv: 512,
+    heads: 5,
+    kvHeads: 1,
+    p0: 700,
+    tokens: 2,
+  },
 ];
 
 await describeGpu("on a GPU", () => {
@@ -189,15 +220,12 @@ await describeGpu("on a GPU", () => {
       }
     });
 
-    test.each([Type.F16, Type.Q4_0].map((t) => [Type[t], t] as const))(
-      "%s, all shapes",
-      async (_, type) => {
-        for (const p of PRODUCTS) {
-          const f = factors(core, type, p);
-          expect(nmse(await product(engine, f), f.want), JSON.stringify(p)).toBeLessThan(1e-11);
-        }
-      },
-    );
+    test.each([Type.F16, Type.Q4_0].map((t) => [Type[t], t] as const))("%s, all shapes", async (_, type) => {
+      for (const p of PRODUCTS) {
+        const f = factors(core, type, p);
+        expect(nmse(await product(engine, f), f.want), JSON.stringify(p)).toBeLessThan(1e-11);
+      }
+    });
 
     test("rows that do not fit into a binding are read through windows", async () => {
       const { engine: small } = await opened({ maxBinding: 16384 });
@@ -227,11 +255,14 @@ await describeGpu("on a GPU", () => {
       const next = stream(n);
       const x = samples(3 * n, next).map((v) => (v > 0.9 ? NaN : Math.round(8 * v)));
       const data = new Map([["x", [Type.F32, [n, 3], raw(x)] as const]]);
-      const rank = (v: number, descending: boolean): number => (Number.isNaN(v) ? Infinity : descending ? -v : v);
+      const rank = (v: number, descending: boolean): number =>
+        Number.isNaN(v) ? Infinity : descending ? -v : v;
       const order = (descending: boolean): number[] =>
         [0, 1, 2].flatMap((r) => {
           const key = (i: number): number => rank(x[r * n + i]!, descending);
-          return Array.from({ length: n }, (_, i) => i).sort((i, j) => (key(i) === key(j) ? i - j : key(i) - key(j)));
+          return Array.from({ length: n }, (_, i) => i).sort((i, j) =>
+            key(i) === key(j) ? i - j : key(i) - key(j),
+          );
         });
       const k = Math.min(n, 40);
       const down = order(true);
@@ -240,7 +271,9 @@ await describeGpu("on a GPU", () => {
       expect([...(await compute(engine, data, (g, at) => g.topK(at("x"), k)))]).toEqual(
         [0, 1, 2].flatMap((r) => down.slice(r * n, r * n + k)),
       );
-      expect([...(await compute(engine, data, (g, at) => g.argmax(at("x"))))]).toEqual([0, 1, 2].map((r) => down[r * n]));
+      expect([...(await compute(engine, data, (g, at) => g.argmax(at("x"))))]).toEqual(
+        [0, 1, 2].map((r) => down[r * n]),
+      );
     });
   });
 });

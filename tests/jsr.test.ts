@@ -18,10 +18,10 @@ import { parseGguf } from "${PACKAGE}/gguf";
 import { loadModel, type Model } from "${PACKAGE}/llm";
 import { createPlanner } from "${PACKAGE}/plan";
 
-using engine: Engine = await createEngine({ nThreads: 1 });
+using engine: Engine = await createEngine({ device: "cpu", nThreads: 1 });
 using planner = await createPlanner();
 const plan = planner.planBuffers([{ lower: 0, upper: 1, size: 64 }]);
-const options = { nThreads: 2, chatTemplate: "{{ messages[0].content }}" };
+const options = { device: "cpu", nThreads: 2, chatTemplate: "{{ messages[0].content }}" } as const;
 await using model: Model = await loadModel(Deno.args[0]!, options);
 const story = await model.complete("Once upon a time", { maxTokens: 5, temperature: 0 });
 const messages = [{ role: "user", content: "Once upon a time" }] as const;

@@ -44,7 +44,8 @@ describeWith("models", "memory", () => {
     expect(engine.memory()).toMatchObject({ weights: 0, kv: 0, compute: 0, records: 0 });
     const model = await loadModel(path("q4_0"), { engine });
     const { weights, kv, compute, records } = engine.memory();
-    expect({ weights, kv, compute, records, total: weights + kv + compute + records }).toEqual(memory);
+    const total = weights + kv + compute + records;
+    expect({ weights, kv, compute, records, total, devices: [] }).toEqual(memory);
     model.dispose();
     engine.dispose();
   });

@@ -96,6 +96,7 @@ describe("the package", () => {
       [...kinds].filter((k) => !/^examples\/(.*\/)?README.md$/.test(k) && !k.endsWith(".gguf")).sort(),
     ).toEqual(["CHANGELOG.md", "LICENSE", "README.md", "dist/", "package.json"].sort());
     expect(packed.files.filter((f) => f.path.endsWith(".gguf"))).toHaveLength(1);
+    // The model takes a third of it; the code is there as modules, as a worker's script (deflated), and for a script tag.
     expect(packed.unpackedSize).toBeLessThan(2_500_000);
   });
 

@@ -144,6 +144,25 @@ describe.each(BUILDS)("quads, %s", (build) => {
     }
   });
 
+  test("Q8_0 with one dot for each weight, where the engine's dot takes any byte, has the same bits", async (c) => {
+    const [core, wide] = [await Core.load(build), await Core.load(build)];
+    if (wide.probeDot() === 0) return c.skip(`the dot of ${build} takes 0..127 only here`);
+    for (const [blocks, m, n] of [
+      [1, 4, 1],
+      [3, 12, 2],
+      [5, 36, 5],
+      [9, 20, 33],
+    ] as const) {
+      const k = 32 * blocks;
+      const results = [core, wide].map((one) => {
+        one.reset();
+        const a = quads(one, Type.Q8_0, k, m, weights(Type.Q8_0, k, m, n));
+        return bits(product(one, a, activations(one, Type.Q8_0, k, n)));
+      });
+      expect(results[1]).toEqual(results[0]);
+    }
+  });
+
   test.each(TYPES)("get_rows of %s has the bits of file order", async (_, type) => {
     const core = await Core.load(build);
     const k = 3 * typeInfo(type)!.blockSize;

@@ -59,6 +59,7 @@ export type DeviceCode =
   | "trap"
   | "timeout"
   | "worker-blocked"
+  | "worker-lost"
   | "no-source"
   | "io"
   | "unsupported"

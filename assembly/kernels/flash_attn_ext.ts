@@ -23,7 +23,7 @@ import { dequantizeRow } from "../quants/index";
 import { alibiSlope } from "./soft_max";
 
 // ts/ops/flash_attn_ext.ts counts scratch with the same numbers.
-const ROWS: i32 = 16;
+const ROWS: i32 = 32;
 const CELLS: i32 = 32;
 // Bytes of the scores of a row, with four to spare.
 const P_BYTES: usize = 4 * 36;

@@ -6,7 +6,16 @@
 
 import { Flag, Type } from "../abi";
 import { PANEL_ROWS, dotRows, kindOf, panelBytes, unpackPanel, zeroPoint } from "../matmul/blocks";
-import { SPLIT, columnBytes, expandColumn, expandGroup, groupBytes, groupColumns } from "../matmul/columns";
+import {
+  SEEDED,
+  SPLIT,
+  columnBytes,
+  expandColumn,
+  expandGroup,
+  groupBytes,
+  groupColumns,
+} from "../matmul/columns";
+import { WIDE_NONE, wideDot, wideZero } from "../math/dot";
 import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { dotQuads, quadSums } from "../matmul/quads";
@@ -21,7 +30,7 @@ import { QUAD_ROWS } from "../quants/quad";
 // Columns from which panels are used.
 const PANEL_COLUMNS: i32 = 4;
 // Columns spread out at a time. ts/ops/mul_mat.ts counts scratch with the same number.
-const COLUMNS: i32 = 32;
+const COLUMNS: i32 = 64;
 // Rows that go through all columns before the next ones, when there are two or three columns.
 const ROW_CHUNK: i32 = 16;
 
@@ -55,6 +64,21 @@ export function mulMat(n: Node, ith: i32, nth: i32): void {
 @inline
 function inQuads(a: Node): bool {
   return (a.flags & Flag.QUADS) != 0;
+}
+
+// Signed bytes in quads as the second operand of a dot that takes any byte.
+@inline
+function isWideDot(a: Node): bool {
+  return ASC_FEATURE_RELAXED_SIMD && a.type == Type.Q8_0 && inQuads(a) && wideDot() != WIDE_NONE;
+}
+
+// How the activations for blocks of 32 are spread out, and the code of 0.
+function spreadOf(a: Node): i32 {
+  return isWideDot(a) ? SEEDED : kindOf(a.type);
+}
+
+function zeroOf(a: Node): i32 {
+  return isWideDot(a) ? wideZero() : zeroPoint(a.type);
 }
 
 // A dimension whose entries are the columns of a batch, cut to what is live.
@@ -109,10 +133,10 @@ function blockRows(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 >> 5;
-  const kind = kindOf(a.type);
+  const kind = spreadOf(a);
   const column = columnBytes(kind, nb);
   for (let c = 0; c < columns; c++) {
-    expandColumn(pb + <usize>c * n.src1!.nb1, nb, zeroPoint(a.type), kind, scratch + <usize>c * column);
+    expandColumn(pb + <usize>c * n.src1!.nb1, nb, zeroOf(a), kind, scratch + <usize>c * column);
   }
   const chunk = columns == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
@@ -217,13 +241,13 @@ function blockPanels(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 >> 5;
-  const kind = kindOf(a.type);
+  const kind = spreadOf(a);
   const lanes = groupColumns(kind);
   const panel = scratch + TILE_BYTES;
   const groups = panel + panelBytes(nb);
   const group = groupBytes(nb);
   for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
-    expand(n.src1!, pb, c, columns, nb, a.type, p);
+    expand(n.src1!, pb, c, columns, nb, kind, zeroOf(a), p);
   }
   const step: usize = kind == SPLIT ? 64 : 32;
   for (let u = first; u < last; u++) {
@@ -246,14 +270,13 @@ function blockPanels(
 }
 
 // Spreads out the group that starts at column c; columns past the last repeat it.
-function expand(b: Node, pb: usize, c: i32, columns: i32, nb: i32, type: i32, px: usize): void {
-  const kind = kindOf(type);
+function expand(b: Node, pb: usize, c: i32, columns: i32, nb: i32, kind: i32, zero: i32, px: usize): void {
   const last = pb + <usize>(columns - 1) * b.nb1;
   const p0 = pb + <usize>c * b.nb1;
   const p1 = min(p0 + b.nb1, last);
   const p2 = kind == SPLIT ? p1 : min(p1 + b.nb1, last);
   const p3 = kind == SPLIT ? p1 : min(p2 + b.nb1, last);
-  expandGroup(p0, p1, p2, p3, nb, zeroPoint(type), kind, px);
+  expandGroup(p0, p1, p2, p3, nb, zero, kind, px);
 }
 
 // Tile [column][8 rows], `step` bytes between columns, to the result.

@@ -6,6 +6,8 @@
 //   baseline  i16x8: the even, then the odd k of 16 consecutive ones; two products per i32 lane
 // Integer sums are exact, so both builds agree in every bit. Floats are never fused, for the same reason.
 
+import { CTRL_WIDE } from "../abi";
+
 /** Bytes of one activation in dot order. */
 export const XB: usize = ASC_FEATURE_RELAXED_SIMD ? 1 : 2;
 /** Code vectors per block of 32. */
@@ -23,6 +25,30 @@ const MASKS = memory.data<u32>([
 export function dotq(x: v128, q: v128, acc: v128): v128 {
   if (ASC_FEATURE_RELAXED_SIMD) return i32x4.relaxed_dot_i8x16_i7x16_add_s(x, q, acc);
   else return i32x4.add(acc, i32x4.dot_i16x8_s(x, q));
+}
+
+/** What an engine's relaxed dot makes of operand q beyond 0..127, where it is exact: nothing known, u8, or i8. */
+export const WIDE_NONE: i32 = 0;
+export const WIDE_UNSIGNED: i32 = 1;
+export const WIDE_SIGNED: i32 = 2;
+
+/** What probeDot() found on this engine. */
+@inline
+export function wideDot(): i32 {
+  if (ASC_FEATURE_RELAXED_SIMD) return load<i32>(CTRL_WIDE);
+  else return WIDE_NONE;
+}
+
+/** Signed bytes as the second operand of dotq() where wideDot() allows it: xor with this, the code of 0 is wideZero(). */
+@inline
+export function wideBias(): v128 {
+  return i8x16.splat(wideDot() == WIDE_UNSIGNED ? <i8>0x80 : 0);
+}
+
+/** The code of 0 in such bytes. */
+@inline
+export function wideZero(): i32 {
+  return wideDot() == WIDE_UNSIGNED ? 128 : 0;
 }
 
 /** Mask for nibbles(). From memory: a v128 constant in a loop would be made anew at every use. */

@@ -3,7 +3,7 @@
 // A vector of a quad, four bytes of each of its rows, is half of eight rows' as it stands in a panel.
 
 import { Type } from "../abi";
-import { VECTORS, signedCodes, unsignedCodes } from "../math/dot";
+import { VECTORS, signedCodes, unsignedCodes, wideBias } from "../math/dot";
 import { LIFT, LIFTED, liftedScales, quadMask } from "../quants/quad";
 import { QuadQ4_K, QuadQ6_K } from "../quants/quads_256";
 import { QuadQ4_0, QuadQ5_0, QuadQ8_0 } from "../quants/quads_32";
@@ -35,9 +35,9 @@ function unpackQuad(type: i32, pw: usize, nb: i32, pp: usize): void {
 
 // Codes of four consecutive k: place t of the four places of 16.
 @inline
-function storeFour(p: usize, t: i32, v: v128, signed: bool): void {
+function storeFour(p: usize, t: i32, v: v128, signed: bool, bias: v128): void {
   p += (<usize>t) << 5;
-  if (ASC_FEATURE_RELAXED_SIMD) v128.store(p, v);
+  if (ASC_FEATURE_RELAXED_SIMD) v128.store(p, signed ? v128.xor(v, bias) : v);
   else {
     v128.store(p, signed ? signedCodes(v, 0) : unsignedCodes(v, 0));
     v128.store(p, signed ? signedCodes(v, 1) : unsignedCodes(v, 1), 128);
@@ -46,24 +46,26 @@ function storeFour(p: usize, t: i32, v: v128, signed: bool): void {
 
 function unpackBlocks<T>(pw: usize, nb: i32, pp: usize): void {
   const t = changetype<T>(<usize>0);
+  const bias = wideBias();
   let pd = pp + 8 * codeBytes(SEEDED, nb);
   for (const end = pd + ((<usize>nb) << 5); pd < end; pd += 32, pw += t.bytes()) {
     v128.store(pd, liftedScales(pw, quadMask(LIFTED), quadMask(LIFT)));
-    storeFour(pp, 0, t.four(pw, 0), t.signed());
-    storeFour(pp, 1, t.four(pw, 1), t.signed());
-    storeFour(pp, 2, t.four(pw, 2), t.signed());
-    storeFour(pp, 3, t.four(pw, 3), t.signed());
+    storeFour(pp, 0, t.four(pw, 0), t.signed(), bias);
+    storeFour(pp, 1, t.four(pw, 1), t.signed(), bias);
+    storeFour(pp, 2, t.four(pw, 2), t.signed(), bias);
+    storeFour(pp, 3, t.four(pw, 3), t.signed(), bias);
     pp += (<usize>VECTORS) << 6;
-    storeFour(pp, 0, t.four(pw, 4), t.signed());
-    storeFour(pp, 1, t.four(pw, 5), t.signed());
-    storeFour(pp, 2, t.four(pw, 6), t.signed());
-    storeFour(pp, 3, t.four(pw, 7), t.signed());
+    storeFour(pp, 0, t.four(pw, 4), t.signed(), bias);
+    storeFour(pp, 1, t.four(pw, 5), t.signed(), bias);
+    storeFour(pp, 2, t.four(pw, 6), t.signed(), bias);
+    storeFour(pp, 3, t.four(pw, 7), t.signed(), bias);
     pp += (<usize>VECTORS) << 6;
   }
 }
 
 function unpackSupers<T>(pw: usize, nb: i32, pp: usize): void {
   const t = changetype<T>(<usize>0);
+  const none = i32x4.splat(0);
   let ps = pp + scalesAt(nb);
   let pm = pp + weightsAt(nb);
   let pd = pp + factorsAt(nb);
@@ -71,10 +73,10 @@ function unpackSupers<T>(pw: usize, nb: i32, pp: usize): void {
     v128.store(pd, liftedScales(pw, quadMask(LIFTED), quadMask(LIFT)));
     if (t.hasMin()) v128.store(pd, liftedScales(pw + t.dminAt(), quadMask(LIFTED), quadMask(LIFT)), 32);
     for (let g = 0; g < 16; g++, pp += GROUP) {
-      storeFour(pp, 0, t.four(pw, g, 0), false);
-      storeFour(pp, 1, t.four(pw, g, 1), false);
-      storeFour(pp, 2, t.four(pw, g, 2), false);
-      storeFour(pp, 3, t.four(pw, g, 3), false);
+      storeFour(pp, 0, t.four(pw, g, 0), false, none);
+      storeFour(pp, 1, t.four(pw, g, 1), false, none);
+      storeFour(pp, 2, t.four(pw, g, 2), false, none);
+      storeFour(pp, 3, t.four(pw, g, 3), false, none);
     }
     for (let i = 0; i < (t.wide() ? 2 : 4); i++) {
       const s = t.scales(pw, i);

@@ -6,7 +6,7 @@
 // Masks stand in locals, loops are rolled and one stream is read: see quants/quad.ts and math/dot.ts.
 
 import { Type } from "../abi";
-import { dotq } from "../math/dot";
+import { WIDE_NONE, dotq, wideBias, wideDot } from "../math/dot";
 import {
   EVEN,
   LIFT,
@@ -40,7 +40,7 @@ export function dotQuads(type: i32, pw: usize, quads: i32, nb: i32, px: usize, p
     case Type.Q5_0:
       return quadsQ5_0(pw, nb, px, py, end);
     case Type.Q8_0:
-      return quadsQ8_0(pw, nb, px, py, end);
+      return wideDot() == WIDE_NONE ? quadsQ8_0(pw, nb, px, py, end) : quadsWide(pw, nb, px, py, end);
     case Type.Q4_K:
       return quadsQ4_K(pw, nb, px, py, end);
     case Type.Q6_K:
@@ -212,6 +212,34 @@ function quadsQ8_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
       const i = signed16(w + 8, v128.load(x), v128.load(x + second), i32x4.splat(0));
       const j = signed16(w + 72, v128.load(x + half), v128.load(x + half + second), i);
       sum = f32x4.add(sum, term(j, liftedScales(w, lifted, lift), v128.load32_splat(d)));
+    }
+    v128.store(y, sum);
+  }
+}
+
+// 16 signed weights of four rows, as codes, times as many activations: one dot each where the engine takes any byte.
+@inline
+function wide16(w: usize, x: v128, acc: v128, bias: v128): v128 {
+  acc = dotq(lane0(x), v128.xor(v128.load(w), bias), acc);
+  acc = dotq(lane1(x), v128.xor(v128.load(w, 16), bias), acc);
+  acc = dotq(lane2(x), v128.xor(v128.load(w, 32), bias), acc);
+  return dotq(lane3(x), v128.xor(v128.load(w, 48), bias), acc);
+}
+
+// Q8_0 with a SEEDED column (relaxed build only).
+function quadsWide(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  const bias = wideBias();
+  const lifted = quadMask(LIFTED);
+  const lift = quadMask(LIFT);
+  const pd = px + ((<usize>nb) << 5);
+  const seeds = (<usize>nb) << 2;
+  for (; y < end; y += 16) {
+    let sum = f32x4.splat(0);
+    let x = px;
+    for (let d = pd; d < pd + seeds; d += 4, x += 32, w += 136) {
+      const i = wide16(w + 8, v128.load(x), v128.load32_splat(d + seeds), bias);
+      const j = wide16(w + 72, v128.load(x, 16), i32x4.splat(0), bias);
+      sum = f32x4.add(sum, term(i32x4.add(i, j), liftedScales(w, lifted, lift), v128.load32_splat(d)));
     }
     v128.store(y, sum);
   }

@@ -114,7 +114,7 @@ export class RemoteBackend implements Backend {
     this.engine = engine;
     this.cpu = engine.backend as CpuBackend;
     this.options = options;
-    this.costs = options.costs ?? { speed: 8, roundTripMs: 0.001 };
+    this.costs = options.costs ?? { speed: 8, roundTripMs: 1e-7 };
     this.bufferType = {
       name: `${name} memory`,
       alignment: options.alignment ?? 256,

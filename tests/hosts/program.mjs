@@ -31,7 +31,8 @@ export async function runTask(task, open) {
 async function withModel({ name, source }, { nThreads, workerUrl, keep }, open, notices, use) {
   const notice = (message) => notices.push(message);
   const logger = { warn: notice, error: notice };
-  const model = await loadModel(await open(name, source), { nThreads, workerUrl, logger });
+  // hosts that are asked for a GPU and have none say so by themselves
+  const model = await loadModel(await open(name, source), { device: "cpu", nThreads, workerUrl, logger });
   const result = await use(model);
   if (keep) (globalThis.kept ??= []).push(model);
   else model.dispose();

@@ -274,6 +274,17 @@ export const DECODERS: readonly Shape[] = [
     cut: { L: 2, V },
   },
   {
+    arch: "command-r",
+    model: "Aya 23 8B",
+    count: 8.028e9,
+    size: { E: 4096, L: 32, H: 32, G: 8, F: 14336, V: 256000, C: 8192 },
+    eps: LN,
+    keys: { logit_scale: { f32: 0.0625 } },
+    top: TIED,
+    layer: `attn_norm E | ${ATTENTION} | ${GATED}`,
+    cut: { L: 1, V },
+  },
+  {
     arch: "cohere2",
     model: "Command R7B",
     count: 8.028e9,

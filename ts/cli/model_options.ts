@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type KvType, loadModel, type Model, type ProgressListener } from "../llm/index.ts";
+import { type KvType, loadModel, type LocalModel, type ProgressListener } from "../llm/index.ts";
 import { Type } from "../types.ts";
 import type { Args, Option } from "./args.ts";
 
@@ -28,9 +28,10 @@ export function modelPath(args: Args): string {
 }
 
 /** Loads the model, with a progress line on a terminal. */
-export async function openModel(args: Args, signal?: AbortSignal): Promise<Model> {
+export async function openModel(args: Args, signal?: AbortSignal): Promise<LocalModel> {
   const wasm = oneOf(args, "wasm", ["simd", "relaxed"] as const);
   return loadModel(modelPath(args), {
+    worker: false,
     nThreads: args.number("threads"),
     nCtx: args.number("ctx"),
     nBatch: args.number("batch"),

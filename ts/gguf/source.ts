@@ -15,6 +15,17 @@ export interface Part {
    * across a growth of the memory; between the call and the end of its piece the memory may not be given back.
    */
   into(): Uint8Array;
+  /**
+   * A place for bytes [done, done + nBytes) instead, where the tensor's memory is not the host's. One piece at a time is
+   * asked for and sent off when it is full; `done` is a multiple of 4.
+   */
+  readonly stage?: ((done: number, nBytes: number) => Piece | Promise<Piece>) | undefined;
+}
+
+/** A place for some bytes of a part. */
+export interface Piece {
+  readonly bytes: Uint8Array;
+  commit(): void;
 }
 
 /** Options of {@link ByteSource.load}. */
@@ -48,13 +59,54 @@ export interface ByteSource {
   close(): Promise<void>;
 }
 
-/** The parts that have bytes, in the file's order. */
-export function inOrder(parts: readonly Part[]): Part[] {
-  return parts.filter((part) => part.nBytes > 0).sort((a, b) => a.offset - b.offset);
+/** Gives out the place of a part bit by bit. The place itself is asked for before every piece. */
+export class Filling {
+  readonly part: Part;
+  /** bytes placed so far */
+  done = 0;
+  #piece: Piece | undefined;
+  #filled = 0;
+
+  constructor(part: Part) {
+    this.part = part;
+  }
+
+  /** Where the next bytes go: at most `nBytes`, at least one. */
+  next(nBytes: number): Uint8Array | Promise<Uint8Array> {
+    const { stage } = this.part;
+    if (stage === undefined) return placeOf(this.part, this.done, nBytes);
+    if (this.#piece !== undefined) return this.#rest(this.#piece, nBytes);
+    return this.#open(stage(this.done, Math.min(PIECE_BYTES, this.part.nBytes - this.done)), nBytes);
+  }
+
+  /** `nBytes` of what {@link next} gave have been filled. */
+  placed(nBytes: number): void {
+    this.done += nBytes;
+    if (this.#piece === undefined) return;
+    this.#filled += nBytes;
+    if (this.#filled === this.#piece.bytes.length) this.end();
+  }
+
+  /** Sends off a piece that is not full: nothing follows. */
+  end(): void {
+    const piece = this.#piece;
+    this.#piece = undefined;
+    piece?.commit();
+  }
+
+  async #open(piece: Piece | Promise<Piece>, nBytes: number): Promise<Uint8Array> {
+    this.#piece = await piece;
+    this.#filled = 0;
+    return this.#rest(this.#piece, nBytes);
+  }
+
+  #rest({ bytes }: Piece, nBytes: number): Uint8Array {
+    return bytes.subarray(this.#filled, this.#filled + nBytes);
+  }
 }
 
 /** The place of a part from byte `done` on. */
-export function placeOf(part: Part, done: number, nBytes: number): Uint8Array {
+function placeOf(part: Part, done: number, nBytes: number): Uint8Array {
   const place = part.into();
   if (place.length !== part.nBytes) {
     const text = `tensor "${part.name}": the place has ${place.length} bytes, the tensor ${part.nBytes}`;
@@ -65,6 +117,11 @@ export function placeOf(part: Part, done: number, nBytes: number): Uint8Array {
     });
   }
   return place.subarray(done, Math.min(done + nBytes, part.nBytes));
+}
+
+/** The parts that have bytes, in the file's order. */
+export function inOrder(parts: readonly Part[]): Part[] {
+  return parts.filter((part) => part.nBytes > 0).sort((a, b) => a.offset - b.offset);
 }
 
 /** The error for a file that ends inside a tensor. */
@@ -100,13 +157,19 @@ export async function loadPieces(
 ): Promise<void> {
   const progress = progressOf(parts, options);
   for (const part of inOrder(parts)) {
-    for (let done = 0; done < part.nBytes;) {
-      options.signal?.throwIfAborted();
-      const target = placeOf(part, done, PIECE_BYTES);
-      const nBytes = await readInto(part.offset + done, target, options.signal);
-      if (nBytes === 0) throw cutShort(name, part, done);
-      done += nBytes;
-      progress(nBytes);
+    const filling = new Filling(part);
+    try {
+      while (filling.done < part.nBytes) {
+        options.signal?.throwIfAborted();
+        const place = filling.next(PIECE_BYTES);
+        const target = place instanceof Promise ? await place : place;
+        const nBytes = await readInto(part.offset + filling.done, target, options.signal);
+        if (nBytes === 0) throw cutShort(name, part, filling.done);
+        filling.placed(nBytes);
+        progress(nBytes);
+      }
+    } finally {
+      filling.end();
     }
   }
   options.signal?.throwIfAborted();

@@ -83,6 +83,7 @@ export class Context {
     this.#graphs = graphs;
     this.nCtx = graphs.cache.nCtx;
     this.nBatch = graphs.batch?.nTokens ?? 1;
+    engine.settle(graphList(graphs));
     this.#cacheMemory = engine.allocate(cacheTensors(graphs.cache), "kv");
     this.#cacheMemory.clear();
     try {

@@ -24,10 +24,8 @@ export type {
   StopReason,
   Timings,
 } from "./generate.ts";
-export { type LoadOptions, loadModel } from "./load.ts";
 export type { TokenLogprobs, TokenProbability } from "./logprobs.ts";
-export { type CreateContextOptions, Model } from "./model.ts";
-export { ModelContext } from "./model_context.ts";
+export { type CreateContextOptions, Model as LocalModel } from "./model.ts";
 export type { Params, RopeScaling } from "./params.ts";
 export {
   type ContextOptions,
@@ -40,6 +38,9 @@ export {
 } from "./plan_model.ts";
 export { type QuantizeOptions, quantizeGguf, type QuantizeReport } from "./quantize/quantize.ts";
 export type { RankedDocument, RerankOptions } from "./rerank.ts";
+export { type LoadModelOptions as LoadOptions, loadModel } from "./remote/load.ts";
+export { serveModels } from "./remote/server.ts";
 export { SAMPLING_DEFAULTS, type SamplingOptions } from "./sampling.ts";
 export type { ContextShift } from "./shift.ts";
+export type { Model, ModelContext, ModelEngine } from "./surface.ts";
 export type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer.ts";

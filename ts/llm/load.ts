@@ -1,28 +1,40 @@
 // Loads a model: header, plan, one growth of memory, then every weight straight to its place.
 
-import { checkOptions, GraphError } from "../errors.ts";
+import { Region } from "../../assembly/abi.ts";
+import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import { fromBF16, fromF16 } from "../graph/elements.ts";
 import { quadLeafs } from "../graph/quads.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import { openGguf, type ByteSource, type Part, type SourceInput } from "../gguf/index.ts";
-import type { CpuBuffer } from "../runtime/cpu.ts";
+import {
+  type ByteSource,
+  openGguf,
+  type OpenGguf,
+  type Part,
+  type SourceInput,
+  type TensorInfo,
+} from "../gguf/index.ts";
+import type { Allocation } from "../runtime/allocation.ts";
+import type { Arena } from "../runtime/arena.ts";
+import type { Buffer } from "../runtime/backend.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
-import { Context, graphList } from "./context.ts";
+import { Context } from "./context.ts";
 import { Embedder } from "./embed.ts";
-import { embeddingGraphList } from "./embedding_graph.ts";
 import type { ProgressListener } from "./generate.ts";
 import { Model } from "./model.ts";
 import {
   type ContextOptions,
+  layerCount,
   type ModelHeader,
   type ModelPlan,
+  plannedGraphs,
   planModel,
   readModelHeader,
 } from "./plan_model.ts";
 
-/** Options of {@link loadModel}: its own, the context's, and those of the engine it makes. */
-export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" | "nBatch" | "kvType"> {
+/** Options of a load: its own, the context's, and those of the engine it makes. */
+export interface LoadOptions
+  extends EngineOptions, Pick<ContextOptions, "nCtx" | "nBatch" | "kvType" | "gpuLayers"> {
   /** an engine to load into; default: one of the model's own, disposed with it */
   readonly engine?: Engine | undefined;
   /**
@@ -38,7 +50,11 @@ export interface LoadOptions extends EngineOptions, Pick<ContextOptions, "nCtx" 
   readonly onProgress?: ProgressListener | undefined;
 }
 
-const OPTIONS = [
+/** Part of the layers that stay on a device which had too little memory for all. */
+const FEWER = 0.75;
+
+/** Names of all options. */
+export const LOAD_OPTIONS: readonly string[] = [
   "engine",
   "chatTemplate",
   "signal",
@@ -47,6 +63,7 @@ const OPTIONS = [
   "nBatch",
   "kvType",
   "layout",
+  "gpuLayers",
   "nThreads",
   "device",
   "wasm",
@@ -56,26 +73,36 @@ const OPTIONS = [
 ];
 
 /**
- * Loads a GGUF model from a path, URL, Blob, file handle or bytes.
+ * Loads a GGUF model on this thread; see `loadModel` of slackwater/llm.
  *
  * @throws {FormatError} when the file is bad or of a kind that is not supported
  * @throws {DeviceError} out-of-memory, io, no-simd
  * @throws {TypeError} for a misspelt option; the reason of `signal`
  */
-export async function loadModel(input: SourceInput, options: LoadOptions = {}): Promise<Model> {
-  checkOptions("loadModel", options, OPTIONS);
-  const { signal, layout = "quads" } = options;
+export async function loadHere(input: SourceInput, options: LoadOptions = {}): Promise<Model> {
+  checkLoadOptions(options);
+  const { signal } = options;
+  signal?.throwIfAborted();
+  return loadFile(await openGguf(input, { signal }), options);
+}
+
+/** @throws {TypeError} for a misspelt option; GraphError bad-param */
+export function checkLoadOptions(options: LoadOptions): void {
+  checkOptions("loadModel", options, LOAD_OPTIONS);
+  const { layout = "quads" } = options;
   if (layout !== "quads" && layout !== "file") {
     throw new GraphError("bad-param", `loadModel: layout "${String(layout)}", expected "quads" or "file"`);
   }
-  signal?.throwIfAborted();
-  const { file, source } = await openGguf(input, { signal });
+}
+
+/** Loads a model from a file that is open already, and closes it. */
+export async function loadFile({ file, source }: OpenGguf, options: LoadOptions): Promise<Model> {
   let engine: Engine | undefined;
   try {
     const header = withTemplate(readModelHeader(file), options.chatTemplate);
     engine = options.engine ?? (await createEngine(engineOptions(options)));
-    const plan = planModel(engine, header, options);
-    return await load(engine, plan, source, options);
+    const taken = await take(engine, header, options);
+    return await load(engine, taken, source, options);
   } catch (error) {
     if (engine !== options.engine) engine?.dispose();
     throw error;
@@ -88,24 +115,81 @@ function withTemplate(header: ModelHeader, chatTemplate: string | undefined): Mo
   return chatTemplate === undefined ? header : { ...header, templates: header.templates.with(chatTemplate) };
 }
 
+/** A model with the memory of its weights. */
+interface Taken {
+  readonly plan: ModelPlan;
+  readonly memory: Allocation;
+  /** gives back what {@link holdRoom} holds */
+  readonly release: () => void;
+}
+
+// Memory for the weights, and the certainty that a device has enough for the rest: with fewer layers there if need be.
+async function take(engine: Engine, header: ModelHeader, options: LoadOptions): Promise<Taken> {
+  let layers = options.gpuLayers;
+  for (let ready = false; ;) {
+    const plan = planModel(engine, header, { ...options, gpuLayers: layers });
+    // Afterwards backends may be able to do less than before.
+    if (!ready && (ready = await engine.prepare(plannedGraphs(plan), options.signal))) continue;
+    ready = true;
+    try {
+      return await takeFor(engine, plan);
+    } catch (error) {
+      const most = Math.min(layers ?? Infinity, layerCount(header));
+      if (plan.memory.devices.length === 0 || most === 0 || !isLack(error)) throw error;
+      layers = Math.floor(most * FEWER);
+      options.logger?.warn?.(`${error.message}: ${layers} layers on the device`);
+    }
+  }
+}
+
+function isLack(error: unknown): error is DeviceError {
+  return error instanceof DeviceError && ["out-of-memory", "buffer-too-large"].includes(error.code);
+}
+
+async function takeFor(engine: Engine, plan: ModelPlan): Promise<Taken> {
+  const { memory: sizes, weights } = plan;
+  const { arena } = engine;
+  arena.ensure(sizes.total);
+  const used = arena.usedBytes;
+  const memory = engine.allocate([...weights.values()], "weights");
+  const release = holdRoom(arena, sizes.total - (arena.usedBytes - used));
+  try {
+    await memory.ready();
+    await engine.probe(plan.rest.kv, plan.rest.compute);
+    return { plan, memory, release };
+  } catch (error) {
+    release();
+    memory.dispose();
+    throw error;
+  }
+}
+
+// Keeps the room of what comes after the weights, so that another load meanwhile does not count on it.
+function holdRoom(arena: Arena, nBytes: number): () => void {
+  let at = nBytes > 0 ? arena.alloc(nBytes, Region.SCRATCH) : undefined;
+  return () => {
+    if (at !== undefined) arena.free(at);
+    at = undefined;
+  };
+}
+
 async function load(
   engine: Engine,
-  plan: ModelPlan,
+  { plan, memory, release }: Taken,
   source: ByteSource,
   options: LoadOptions,
 ): Promise<Model> {
-  engine.arena.ensure(plan.memory.total);
-  const weights = [...plan.weights.values()];
-  const memory = engine.allocate(weights, "weights");
   let context: Context | undefined;
   let embedder: Embedder | undefined;
   try {
     await readWeights(plan, source, options);
     if (options.layout !== "file") layQuads(engine, plan);
+    release();
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
     embedder = new Embedder(engine, plan);
     return new Model(engine, plan, { memory, context, embedder, ownsEngine: engine !== options.engine });
   } catch (error) {
+    release();
     embedder?.dispose();
     context?.dispose();
     memory.dispose();
@@ -117,18 +201,10 @@ async function readWeights(plan: ModelPlan, source: ByteSource, options: LoadOpt
   const after: (() => void)[] = [];
   const parts = [...plan.header.tensors.values()].map((info): Part => {
     const t = plan.weights.get(info.name)!;
-    const { memory, offset } = t.placement!;
-    if (t.type === info.type) {
-      return {
-        name: info.name,
-        offset: info.offset,
-        nBytes: info.nBytes,
-        into: () => (memory as CpuBuffer).view(offset, info.nBytes),
-      };
-    }
-    const staging = new Uint8Array(info.nBytes);
-    after.push(() => t.write(widen(info.type, staging, t)));
-    return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => staging };
+    if (t.type === info.type) return placeOf(t, info);
+    const bytes = new Uint8Array(info.nBytes);
+    after.push(() => t.write(widen(info.type, bytes, t)));
+    return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => bytes };
   });
   const { signal, onProgress } = options;
   await source.load(parts, {
@@ -138,14 +214,19 @@ async function readWeights(plan: ModelPlan, source: ByteSource, options: LoadOpt
   for (const f of after) f();
 }
 
+// Straight into the memory of the host, or through the device's staging.
+function placeOf(t: Tensor, { name, offset, nBytes }: TensorInfo): Part {
+  const at = t.placement!;
+  const buffer = at.memory as Buffer;
+  const into = (): Uint8Array => buffer.view!(at.offset, nBytes);
+  if (buffer.view !== undefined) return { name, offset, nBytes, into };
+  return { name, offset, nBytes, into, stage: (done, n) => buffer.stage(at.offset + done, n) };
+}
+
 // Before graphs are planned: their records carry the layout.
-function layQuads(engine: Engine, { context, embedding, weights }: ModelPlan): void {
-  const graphs = [
-    ...(context === undefined ? [] : graphList(context.graphs)),
-    ...(embedding === undefined ? [] : embeddingGraphList(embedding)),
-  ];
-  const fit = quadLeafs(graphs.map((graph) => graph.program()));
-  engine.toQuads([...weights.values()].filter((t) => fit.has(t)));
+function layQuads(engine: Engine, plan: ModelPlan): void {
+  const fit = quadLeafs(plannedGraphs(plan).map((graph) => graph.program()));
+  engine.toQuads([...plan.weights.values()].filter((t) => fit.has(t)));
 }
 
 function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {

@@ -186,7 +186,7 @@ export class Model {
   }
 
   #openNew(options: ContextOptions): ModelContext {
-    const { graphs } = planContext(this.engine, this.#plan.header, this.#plan.weights, options, 0);
+    const { graphs } = planContext(this.engine, this.#plan.header, this.#plan.weights, options, []);
     return this.#open(new Context(this.engine, graphs, this.params));
   }
 

@@ -3,7 +3,7 @@
 import { checkOptions, GraphError } from "../errors.ts";
 import { wantsLongFactors } from "./arch/net.ts";
 import { type CacheOrigin, decodeCache, encodeCache } from "./cache_file.ts";
-import { Chat } from "./chat/completions.ts";
+import { Chat, ContextChat } from "./chat/completions.ts";
 import type { Prompter } from "./chat/prompt.ts";
 import type { Context } from "./context.ts";
 import { GENERATE_OPTIONS, type GenerateOptions, type Generation, Run } from "./generate.ts";
@@ -32,13 +32,14 @@ export class ModelContext {
   constructor(host: ContextHost, context: Context) {
     this.#host = host;
     this.#context = context;
-    this.chat = new Chat({
+    const answering = new ContextChat({
       tokenizer: host.header.tokenizer,
       prompter: host.prompter,
       name: host.header.name,
       nCtx: context.nCtx,
       generate: (prompt, options) => this.generate(prompt, options),
     });
+    this.chat = new Chat(answering);
   }
 
   /** Positions the context holds. */

@@ -5,8 +5,7 @@ import { DeviceError, GraphError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import { leaf, type Tensor } from "../graph/tensor.ts";
 import type { GgufFile, TensorInfo } from "../gguf/index.ts";
-import type { Engine } from "../runtime/engine.ts";
-import { alignUp } from "../shape.ts";
+import type { DeviceBytes, Engine } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
 import {
   type BuildGraph,
@@ -97,13 +96,15 @@ export function weightLeafs(header: ModelHeader): Map<string, Tensor> {
   return leafs;
 }
 
-/** Bytes that a model takes in the arena, by use. */
+/** Bytes that a model takes in linear memory, by use, and on devices. */
 export interface ModelMemory {
   readonly weights: number;
   readonly kv: number;
   readonly records: number;
   readonly compute: number;
   readonly total: number;
+  /** bytes that devices take beside it: weights, cache and compute buffers */
+  readonly devices: readonly DeviceBytes[];
 }
 
 /** A model with sizes fixed, before memory is taken. */
@@ -119,6 +120,13 @@ export interface ModelPlan {
   /** graphs of embeddings; absent for other models, which make them when they are asked to embed */
   readonly embedding: EmbeddingGraphs | undefined;
   readonly memory: ModelMemory;
+  readonly rest: DeviceRest;
+}
+
+/** What a device must hold beside the weights. */
+export interface DeviceRest {
+  readonly kv: readonly DeviceBytes[];
+  readonly compute: readonly DeviceBytes[];
 }
 
 /** Wishes for a context. */
@@ -129,6 +137,11 @@ export interface ContextOptions {
   readonly nBatch?: number | undefined;
   /** type of keys and values, default F16 */
   readonly kvType?: KvType | undefined;
+  /**
+   * layers on the device, counted from the last; what comes after the layers counts as one more. All by default, of a
+   * device that has too little memory as many as fit
+   */
+  readonly gpuLayers?: number | undefined;
   /** rows of logits per batch; 1 for generation */
   readonly nOut?: number | undefined;
 }
@@ -138,6 +151,7 @@ export interface ContextPlan {
   readonly shape: ContextShape;
   readonly graphs: ContextGraphs;
   readonly memory: Omit<ModelMemory, "weights">;
+  readonly rest: DeviceRest;
 }
 
 /**
@@ -148,19 +162,80 @@ export interface ContextPlan {
  */
 export function planModel(engine: Engine, header: ModelHeader, options: ContextOptions): ModelPlan {
   const weights = weightLeafs(header);
-  const nBytes = bufferBytes(engine, weights.values());
+  pinLayers(engine, header.params, weights.values(), options.gpuLayers);
   const common = { header, weights, options };
   if (isEmbedder(header.params)) {
     const embedding = planEmbedding(engine, header, weights, options);
-    const { records, compute } = engine.measure(embeddingGraphList(embedding));
-    const total = nBytes + records + compute;
+    const { records, arena: compute, devices } = engine.measure(embeddingGraphList(embedding));
+    const own = engine.measureLeafs([...weights.values()]);
+    const total = own.arena + records + compute;
     checkRoom(engine, embedding.shape.nCtx, total);
-    const memory = { weights: nBytes, kv: 0, records, compute, total };
-    return { ...common, nCtx: embedding.shape.nCtx, context: undefined, embedding, memory };
+    const memory = {
+      weights: own.arena,
+      kv: 0,
+      records,
+      compute,
+      total,
+      devices: joined(own.devices, devices),
+    };
+    const rest = { kv: [], compute: devices };
+    return { ...common, nCtx: embedding.shape.nCtx, context: undefined, embedding, memory, rest };
   }
-  const context = planContext(engine, header, weights, options, nBytes);
-  const memory = { ...context.memory, weights: nBytes, total: nBytes + context.memory.total };
-  return { ...common, nCtx: context.shape.nCtx, context, embedding: undefined, memory };
+  const context = planContext(engine, header, weights, options, [...weights.values()]);
+  const own = engine.measureLeafs([...weights.values()]);
+  const memory = {
+    ...context.memory,
+    weights: own.arena,
+    total: own.arena + context.memory.total,
+    devices: joined(own.devices, context.memory.devices),
+  };
+  const { rest } = context;
+  return { ...common, nCtx: context.shape.nCtx, context, embedding: undefined, memory, rest };
+}
+
+function joined(...lists: readonly (readonly DeviceBytes[])[]): DeviceBytes[] {
+  const sums = new Map<string, number>();
+  for (const { name, bytes } of lists.flat()) sums.set(name, (sums.get(name) ?? 0) + bytes);
+  return [...sums].map(([name, bytes]) => ({ name, bytes }));
+}
+
+/** Graphs that get their memory when the model is loaded. */
+export function plannedGraphs({ context, embedding }: ModelPlan): Graph[] {
+  return [
+    ...(context === undefined ? [] : graphList(context.graphs)),
+    ...(embedding === undefined ? [] : embeddingGraphList(embedding)),
+  ];
+}
+
+/** Layers of a model as `gpuLayers` counts them. */
+export function layerCount({ params }: ModelHeader): number {
+  return params.layers.length + 1;
+}
+
+// What shall not go to the device is pinned to the CPU, the rest goes there if it can.
+function pinLayers(engine: Engine, p: Params, leafs: Iterable<Tensor>, gpuLayers: number | undefined): void {
+  if (gpuLayers === undefined) return;
+  if (!Number.isInteger(gpuLayers) || gpuLayers < 0) {
+    throw new GraphError("bad-param", `model: gpuLayers is ${gpuLayers}, expected a count`, {
+      actual: gpuLayers,
+    });
+  }
+  if (engine.devices.length < 2) return;
+  if (gpuLayers === 0) {
+    engine.confine(leafs, engine.backend.name);
+    return;
+  }
+  const list = [...leafs];
+  const first = p.layers.length + 1 - gpuLayers;
+  // A table of tokens is the output's too where there is no other.
+  const tied = !list.some((t) => t.name === "output.weight");
+  for (const t of list) {
+    const layer = /^(?:blk|cache_[kv])\.(\d+)/.exec(t.name)?.[1];
+    const isInput = /^(?:token_embd|position_embd|token_types)\./.test(t.name) && !tied;
+    const index = layer === undefined ? (isInput ? 0 : p.layers.length) : Number(layer);
+    if (index < first) engine.pin(t, engine.backend.name);
+    else engine.prefer([t], engine.devices[0]!.name);
+  }
 }
 
 /** Is it a model for embeddings: an encoder, or one whose file says how rows are pooled? */
@@ -182,7 +257,7 @@ function planEmbedding(
 /**
  * Fixes a context over weights, and plans its graphs.
  *
- * @param reserved bytes that the weights will take beside it; 0 when they have their memory
+ * @param reserved leafs that will take memory beside it; none when the weights have theirs
  * @throws as {@link planModel}
  */
 export function planContext(
@@ -190,16 +265,16 @@ export function planContext(
   header: ModelHeader,
   weights: ReadonlyMap<string, Tensor>,
   options: ContextOptions,
-  reserved: number,
+  reserved: readonly Tensor[],
 ): ContextPlan {
-  const { nCtx, nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1 } = options;
+  const { nCtx, nBatch = DEFAULT_BATCH, kvType = Type.F16, nOut = 1, gpuLayers } = options;
   if (!header.params.causal) throw noTokens(header.params);
   checkContext(header.params, nCtx, nBatch, kvType);
   const make = (n: number): ContextPlan =>
-    build(engine, header, weights, { nCtx: n, nBatch: Math.min(nBatch, n), kvType, nOut });
+    build(engine, header, weights, { nCtx: n, nBatch: Math.min(nBatch, n), kvType, nOut }, gpuLayers);
   const wanted = nCtx ?? Math.min(header.params.nCtxTrain, DEFAULT_CTX);
   const first = make(wanted);
-  const needed = reserved + first.memory.total;
+  const needed = (reserved.length === 0 ? 0 : engine.measureLeafs(reserved).arena) + first.memory.total;
   const room = engine.arena.maxBytes - engine.arena.usedBytes;
   if (needed <= room) return first;
   const fitting = wanted - Math.ceil((needed - room) / kvBytesPerPosition(header.params, kvType));
@@ -244,18 +319,20 @@ function build(
   header: ModelHeader,
   weights: ReadonlyMap<string, Tensor>,
   shape: ContextShape,
+  gpuLayers: number | undefined,
 ): ContextPlan {
   const graphs = contextGraphs(engine, header.build, header.params, weights, shape);
-  const { records, compute } = engine.measure(graphList(graphs));
-  const kv = bufferBytes(engine, cacheTensors(graphs.cache));
-  return { shape, graphs, memory: { kv, records, compute, total: kv + records + compute } };
-}
-
-/** Bytes that tensors take in a buffer of their own. */
-function bufferBytes(engine: Engine, tensors: Iterable<Tensor>): number {
-  let sum = 0;
-  for (const t of tensors) sum += alignUp(t.nBytes, engine.backend.bufferType.alignment);
-  return engine.arena.regionBytes(sum);
+  const cache = cacheTensors(graphs.cache);
+  pinLayers(engine, header.params, cache, gpuLayers);
+  const { records, arena: compute, devices } = engine.measure(graphList(graphs));
+  const kv = engine.measureLeafs(cache);
+  const total = kv.arena + records + compute;
+  return {
+    shape,
+    graphs,
+    memory: { kv: kv.arena, records, compute, total, devices: joined(kv.devices, devices) },
+    rest: { kv: kv.devices, compute: devices },
+  };
 }
 
 function checkPositions({ learnedPositions, nCtxTrain }: Params, nCtx = 0): void {

@@ -27,7 +27,7 @@ const KV: readonly Type[] = [
 ];
 
 // Shared with assembly/kernels/flash_attn_ext.ts.
-const ROWS = 16;
+const ROWS = 32;
 const CELLS = 32;
 
 /** Parameters of flash_attn_ext. */

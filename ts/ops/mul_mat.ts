@@ -25,7 +25,7 @@ const BLOCKS: readonly Type[] = [
 export const WEIGHTS: readonly Type[] = [...FLOATS, ...BLOCKS];
 
 // Shared with assembly/kernels/mul_mat.ts.
-const COLUMNS = 32;
+const COLUMNS = 64;
 
 /** Type that the CPU wants its activations in, for weights of a type. */
 export function dotType(weights: Type): Type {

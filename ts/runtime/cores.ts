@@ -10,3 +10,11 @@ export type CoreBuild = "simd" | "relaxed";
 export async function coreBytes(build: CoreBuild): Promise<Uint8Array<ArrayBuffer>> {
   return build === "simd" ? simd : relaxed;
 }
+
+/** Both builds as a worker's script without any needs them; undefined when they are not packed. */
+export function packedCores(): Uint8Array<ArrayBuffer> | undefined {
+  return undefined;
+}
+
+/** Gives this script the builds that it lacks. */
+export function takeCores(_packed: Uint8Array<ArrayBuffer> | undefined): void {}

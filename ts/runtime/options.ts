@@ -47,7 +47,8 @@ export interface EngineOptions {
 
 const OPTIONS = ["nThreads", "device", "wasm", "workerUrl", "maxMemory", "logger"];
 const DEVICES: readonly unknown[] = ["auto", "cpu", "webgpu"];
-const PAGE = 65536;
+/** Bytes of a page of linear memory. */
+export const PAGE = 65536;
 /** Memory at start: room for the records of a common model, so that loading grows it once, to the known total. */
 export const START_PAGES = 32;
 

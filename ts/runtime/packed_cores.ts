@@ -4,19 +4,31 @@
 //
 // The builds are much alike. Alternating pieces bring like bytes within the 32 KiB that deflate looks back.
 
-import packed from "../../build/cores.deflate";
+import inside from "../../build/cores.deflate";
 import type { CoreBuild } from "./cores.ts";
 import { inflate } from "./inflate.ts";
 
 const PIECES = 32;
 const BUILDS: readonly CoreBuild[] = ["simd", "relaxed"];
 
+// The script of the model worker has none inside: it is given them.
+let packed = inside;
 let unpacked: Promise<Readonly<Record<CoreBuild, Uint8Array<ArrayBuffer>>>> | undefined;
 
-/** The bytes of a build; not to be written to. */
+/** See cores.ts. */
 export async function coreBytes(build: CoreBuild): Promise<Uint8Array<ArrayBuffer>> {
   unpacked ??= inflate(packed).then(unpack);
   return (await unpacked)[build];
+}
+
+/** See cores.ts. */
+export function packedCores(): Uint8Array<ArrayBuffer> | undefined {
+  return packed;
+}
+
+/** See cores.ts. */
+export function takeCores(given: Uint8Array<ArrayBuffer> | undefined): void {
+  if (packed.length === 0 && given !== undefined) packed = given;
 }
 
 function unpack(bytes: Uint8Array<ArrayBuffer>): Record<CoreBuild, Uint8Array<ArrayBuffer>> {

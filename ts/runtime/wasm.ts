@@ -50,14 +50,24 @@ export async function compileCore(option: WasmOption | undefined, shared: boolea
 
 async function compileGiven(option: Exclude<WasmOption, string>, shared: boolean): Promise<WasmModule> {
   if (option instanceof WebAssembly.Module) return option;
+  if (option instanceof URL || option instanceof Response) {
+    const { bytes, from } = await fetchCore(option);
+    return compile(bytes, shared, from);
+  }
+  return compile(bytesOf(option), shared, "the given bytes");
+}
+
+/** The bytes of a core file that lies elsewhere. @throws {DeviceError} bad-wasm for a status that is no success */
+export async function fetchCore(
+  option: URL | Response,
+): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly from: string }> {
   const response = option instanceof URL ? await fetch(option) : option;
-  if (!(response instanceof Response)) return compile(bytesOf(response), shared, "the given bytes");
   if (!response.ok) {
     throw new DeviceError("bad-wasm", `wasm: ${response.url}: status ${response.status}`, {
       actual: response.status,
     });
   }
-  return compile(new Uint8Array(await response.arrayBuffer()), shared, response.url);
+  return { bytes: new Uint8Array(await response.arrayBuffer()), from: response.url };
 }
 
 function bytesOf(data: object): Uint8Array {

@@ -4,8 +4,8 @@
 // runs thread 0 on request, because a page's main thread must not block.
 
 import { Status } from "../../assembly/abi.ts";
-import { builtinModule } from "../builtin.ts";
 import { type Exports, instanceOf, type WasmMemory, type WasmModule } from "./instance.ts";
+import { openPort, type Port } from "./port.ts";
 
 /** First message to a worker. */
 export interface WorkerInit {
@@ -21,26 +21,6 @@ export interface WorkerRun {
   readonly first: number;
   readonly last: number;
   readonly nth: number;
-}
-
-interface Port {
-  postMessage(message: unknown): void;
-  onMessage(listener: (data: unknown) => void): void;
-}
-
-interface NodePort {
-  postMessage(message: unknown): void;
-  on(event: "message", listener: (data: unknown) => void): void;
-}
-
-function openPort(): Port {
-  const node = builtinModule<{ parentPort: NodePort | null }>("node:worker_threads");
-  const parent = node?.parentPort;
-  if (parent) return { postMessage: (m) => parent.postMessage(m), onMessage: (f) => parent.on("message", f) };
-  return {
-    postMessage: (m) => (globalThis as unknown as { postMessage(m: unknown): void }).postMessage(m),
-    onMessage: (f) => globalThis.addEventListener("message", (e) => f((e as MessageEvent).data)),
-  };
 }
 
 /** Runs thread 0 and turns a trap into a status. */

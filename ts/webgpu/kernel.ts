@@ -88,6 +88,11 @@ export interface Dispatch {
    * `sg_lane` (u32, private variables)
    */
   readonly enable?: readonly ("f16" | "subgroups")[];
+  /**
+   * The plan may run several dispatches of equal key as one, where none needs what another writes. The parameters are then
+   * not uniform to WGSL: no barrier may stand in control flow that depends on them
+   */
+  readonly mergeable?: boolean;
 }
 
 /** Parameters of a dispatch, at most: a slot has 64 words, one for the groups and one for each operand. */
@@ -100,6 +105,8 @@ export const MAX_DISPATCH_PARAMS = 54;
  * read before it is overwritten, by the invocation (or workgroup) that overwrites it, and by no later dispatch.
  */
 export interface GpuKernel {
+  /** what it leaves to the CPU, or does otherwise than the CPU; for docs/ops.md */
+  readonly note?: string;
   /** cheap: false for what {@link dispatches} cannot do */
   supports(node: ProgramNode, caps: Caps): boolean;
   /**

@@ -85,11 +85,21 @@ const KINDS: Readonly<Record<string, Kind>> = {
     period: 4,
     fullUnturned: true,
   },
+  "command-r": { norm: "ln-plain", turn: "adjacent", block: "parallel", ffn: "swiglu" },
+  eurobert: { norm: "rms", turn: "neox", block: "pre", ffn: "swiglu" },
+  "neo-bert": {
+    norm: "rms",
+    turn: "adjacent",
+    block: "pre",
+    ffn: "fused-swiglu",
+    finalNorm: "enc.output_norm",
+  },
   falcon: { norm: "ln", turn: "neox", block: "parallel", ffn: "gelu" },
   stablelm: { norm: "ln", turn: "neox", block: "pre", ffn: "swiglu" },
   gptneox: { norm: "ln", turn: "neox", block: "pre", ffn: "gelu" },
   bert: { norm: "ln", turn: "none", block: "encoder", ffn: "gelu" },
   "nomic-bert-moe": { norm: "ln", turn: "neox", block: "encoder", ffn: "gelu" },
+  "jina-bert-v3": { norm: "ln", turn: "neox", block: "encoder", ffn: "gelu" },
   "jina-bert-v2": { norm: "ln", turn: "none", block: "encoder", ffn: "geglu" },
   "modern-bert": {
     norm: "ln-plain",
@@ -111,7 +121,8 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 };
 
-const ENCODERS = ["bert", "nomic-bert-moe", "jina-bert-v2", "modern-bert", "gemma-embedding"];
+const ENCODERS =
+  "bert nomic-bert-moe jina-bert-v2 jina-bert-v3 modern-bert neo-bert eurobert gemma-embedding".split(" ");
 
 /** One model in double precision. */
 export class Model64 {
@@ -153,7 +164,7 @@ export class Model64 {
     let x = ids.map((id, p) => this.#embedding(id, p));
     for (let i = 0; i < this.#layers; i++) x = this.#layer(x, i);
     if (kind.block === "encoder") return x;
-    return x.map((row) => this.#norm(row, "output_norm"));
+    return x.map((row) => this.#norm(row, kind.finalNorm ?? "output_norm"));
   }
 
   #embedding(id: number, position: number): Vec {
@@ -270,7 +281,7 @@ export class Model64 {
     return heads.map((head, h) => {
       let y = head;
       if (has && kind.qkNorm === "head") y = this.#norm(head, norm);
-      if (has && f.arch === "stablelm") {
+      if (has && ["stablelm", "command-r"].includes(f.arch)) {
         y = layerNorm(head, f.rows(`${norm}.weight`)[h]!, undefined, f.num("attention.layer_norm_epsilon"));
       }
       return turn === undefined ? y : rotate(y, position, turn);

@@ -8,8 +8,8 @@ import {
   type Part,
   abortable,
   cutShort,
+  Filling,
   inOrder,
-  placeOf,
   progressOf,
 } from "../source.ts";
 
@@ -76,16 +76,17 @@ export class UrlSource implements ByteSource {
     this.#spent = true;
     const sink = new Sink(parts, options);
     try {
-      sink.take(this.#head.subarray(0, this.#filled));
+      await sink.take(this.#head.subarray(0, this.#filled));
       this.#head = new Uint8Array(0);
       while (sink.part !== undefined) {
         options.signal?.throwIfAborted();
         const chunk = await this.#next(options.signal, sink);
         if (chunk === undefined) throw cutShort(this.name, sink.part, sink.found);
-        sink.take(chunk);
+        await sink.take(chunk);
       }
       options.signal?.throwIfAborted();
     } finally {
+      sink.end();
       await this.close();
     }
   }
@@ -144,17 +145,22 @@ class Sink {
   #next = 0;
   /** position in the file of the chunk to come */
   #position = 0;
-  /** bytes of {@link part} placed so far */
-  found = 0;
+  #filling: Filling | undefined;
 
   constructor(parts: readonly Part[], options: LoadOptions) {
     this.#parts = inOrder(parts);
     this.#progress = progressOf(parts, options);
+    this.#open();
   }
 
   /** The part that waits for bytes; undefined when all are whole. */
   get part(): Part | undefined {
-    return this.#parts[this.#next];
+    return this.#filling?.part;
+  }
+
+  /** bytes of {@link part} placed so far */
+  get found(): number {
+    return this.#filling?.done ?? 0;
   }
 
   /**
@@ -163,23 +169,28 @@ class Sink {
    *     #position        from              end
    *     | dropped        | to the part     |
    */
-  take(chunk: Uint8Array): void {
+  async take(chunk: Uint8Array): Promise<void> {
     const end = this.#position + chunk.length;
-    for (let { part } = this; part !== undefined && part.offset + this.found < end; { part } = this) {
-      const from = part.offset + this.found - this.#position;
-      const place = placeOf(part, this.found, chunk.length - from);
+    for (let f = this.#filling; f !== undefined && f.part.offset + f.done < end; f = this.#filling) {
+      const from = f.part.offset + f.done - this.#position;
+      const next = f.next(chunk.length - from);
+      const place = next instanceof Promise ? await next : next;
       place.set(chunk.subarray(from, from + place.length));
-      this.#placed(part, place.length);
+      f.placed(place.length);
+      this.#progress(place.length);
+      if (f.done === f.part.nBytes) this.#open();
     }
     this.#position = end;
   }
 
-  #placed(part: Part, nBytes: number): void {
-    this.found += nBytes;
-    this.#progress(nBytes);
-    if (this.found < part.nBytes) return;
-    this.#next++;
-    this.found = 0;
+  /** Nothing follows. */
+  end(): void {
+    this.#filling?.end();
+  }
+
+  #open(): void {
+    const part = this.#parts[this.#next++];
+    this.#filling = part === undefined ? undefined : new Filling(part);
   }
 }
 

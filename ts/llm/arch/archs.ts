@@ -1,9 +1,11 @@
 // The architectures that can be run, by the name in general.architecture.
 
 import type { Arch } from "./arch.ts";
-import { bert, jinaBertV2, nomicBert, nomicBertMoe } from "./bert.ts";
+import { bert, jinaBertV2, jinaBertV3, nomicBert, nomicBertMoe } from "./bert.ts";
 import { cohere2 } from "./cohere2.ts";
+import { commandR } from "./command_r.ts";
 import { deepseek2 } from "./deepseek2.ts";
+import { euroBert } from "./eurobert.ts";
 import { exaone4 } from "./exaone4.ts";
 import { falcon } from "./falcon.ts";
 import { gemma } from "./gemma.ts";
@@ -18,6 +20,7 @@ import { lfm2 } from "./lfm2.ts";
 import { llama } from "./llama.ts";
 import { mistral3 } from "./mistral3.ts";
 import { modernBert } from "./modern_bert.ts";
+import { neoBert } from "./neo_bert.ts";
 import { olmo2 } from "./olmo2.ts";
 import { olmoe } from "./olmoe.ts";
 import { phi2 } from "./phi2.ts";
@@ -51,6 +54,7 @@ export const ARCHS: ReadonlyMap<string, Arch> = new Map([
   ["stablelm", stablelm],
   ["granite", granite],
   ["granitemoe", graniteMoe],
+  ["command-r", commandR],
   ["cohere2", cohere2],
   ["glm4", glm4],
   ["olmo2", olmo2],
@@ -62,6 +66,9 @@ export const ARCHS: ReadonlyMap<string, Arch> = new Map([
   ["nomic-bert", nomicBert],
   ["nomic-bert-moe", nomicBertMoe],
   ["jina-bert-v2", jinaBertV2],
+  ["jina-bert-v3", jinaBertV3],
   ["modern-bert", modernBert],
+  ["neo-bert", neoBert],
+  ["eurobert", euroBert],
   ["gemma-embedding", gemmaEmbedding],
 ]);

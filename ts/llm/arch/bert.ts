@@ -2,6 +2,7 @@
 //
 //   bert          BERT, MiniLM, bge, e5, RoBERTa, XLM-R: learned positions, gelu
 //   nomic-bert    heads are turned, swiglu; nomic-bert-moe: gelu, every second layer with experts
+//   jina-bert-v3  heads are turned, gelu
 //   jina-bert-v2  scores fall with the distance, geglu or gelu
 //
 // Shapes: scope.ts.
@@ -48,6 +49,12 @@ export const nomicBertMoe: Arch = {
       const routed = net.p.expertsEvery > 0 && layer.index % net.p.expertsEvery === 1;
       return routed ? layer.experts(x, { act: "gelu" }) : layer.gelu(x);
     }),
+  classify: (net, x) => classifier(net, x, (y) => net.g.tanh(y)),
+};
+
+export const jinaBertV3: Arch = {
+  params: (meta) => encoderParams(meta, "jina-bert-v3"),
+  rows: (net) => encoderRows(net, turned, (layer, x) => layer.gelu(x)),
   classify: (net, x) => classifier(net, x, (y) => net.g.tanh(y)),
 };
 

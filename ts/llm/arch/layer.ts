@@ -64,6 +64,13 @@ export class Layer extends Scope {
     return this.g.view(x, [d * n, nTokens], { nb: [x.nb[2]] });
   }
 
+  /** Heads [d, n, T] normed, with a row of weights for each head; unchanged where the file has none. */
+  headNorm(x: Tensor, name: string): Tensor {
+    if (!this.has(`${name}.weight`)) return x;
+    const weights = this.vector(`${name}.weight`, x.ne[0], x.ne[1]); //           [d, n]
+    return this.g.mul(this.g.norm(x, this.p.normEps), weights);
+  }
+
   /** Heads [d, n, T] turned by their positions, neighbours in pairs; unchanged in a layer without rotation. */
   rope(x: Tensor, factors?: Tensor): Tensor {
     return this.#rotate(x, ADJACENT, factors);

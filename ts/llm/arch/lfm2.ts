@@ -1,7 +1,6 @@
 // Architecture lfm2: most layers are short convolutions, a few attend. Shapes: scope.ts.
 
 import { Unary } from "../../../assembly/abi.ts";
-import { GraphError } from "../../errors.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import { Type } from "../../types.ts";
 import { hparam, within } from "../hparam.ts";
@@ -58,7 +57,7 @@ function attend(layer: Layer, h: Tensor): Tensor {
 
 /** An earlier position of each token. */
 interface Earlier {
-  /** the cache's row, I32 [T]; the first where there is none */
+  /** its row in the cache, or in the batch where texts lie whole in it, I32 [T]; the first where there is none */
   readonly rows: Tensor;
   /** 1, or 0 where there is none: [1, T] */
   readonly exists: Tensor;
@@ -66,20 +65,20 @@ interface Earlier {
 
 // The positions 1, 2 ... before each token, as far as a convolution reads.
 function earlier({ g, p, parts }: Net): Earlier[] {
-  if (parts.cache === undefined) throw new GraphError("unsupported", "lfm2: no embeddings");
   const taps = Math.max(1, ...p.layers.map((layer) => layer.taps ?? 1));
   const positions = g.cast(parts.batch.positions, Type.F32);
+  const [nTokens] = positions.ne;
+  const own = parts.cache === undefined ? g.arange(0, nTokens) : positions; //   [T]
   return Array.from({ length: taps - 1 }, (_, i) => {
-    const at = g.scale(positions, 1, -(i + 1)); //                               [T]
-    const exists = g.unary(g.scale(at, 1, 0.5), Unary.STEP);
+    const exists = g.unary(g.scale(positions, 1, -(i + 0.5)), Unary.STEP);
     return {
-      rows: g.cast(g.clamp(at, 0, Infinity), Type.I32),
-      exists: g.reshape(exists, [1, at.ne[0]]),
+      rows: g.cast(g.clamp(g.scale(own, 1, -(i + 1)), 0, Infinity), Type.I32),
+      exists: g.reshape(exists, [1, nTokens]),
     };
   });
 }
 
-// [b | g | u] = W_in h; each channel of b u is filtered over the last positions, which the cache holds, times g: [E, T].
+// [b | g | u] = W_in h; each channel of b u is filtered over the last positions, those of the cache too, times g: [E, T].
 function convolve(layer: Layer, h: Tensor, before: readonly Earlier[]): Tensor {
   const { g, p, params, parts } = layer;
   const taps = params.taps!;
@@ -87,9 +86,13 @@ function convolve(layer: Layer, h: Tensor, before: readonly Earlier[]): Tensor {
   const part = (i: number): Tensor =>
     g.view(all, [p.nEmbd, h.ne[1]], { nb: [all.nb[1]], offset: 4 * i * p.nEmbd });
   const bu = g.mul(part(0), part(2)); //                                         [E, T]
+  const { live } = g;
+  g.live = undefined; // the taps are no columns of the batch
   const filter = g.cont(g.transpose(layer.vector("shortconv.conv.weight", taps, p.nEmbd))); // [E, taps]
+  g.live = live;
   const tap = (i: number): Tensor => g.view(filter, [p.nEmbd], { offset: i * filter.nb[1] });
-  const rows = g.setRows(parts.cache!.k[layer.index]!, bu, parts.batch.positions); // [E, nCtx]
+  const { cache, batch } = parts;
+  const rows = cache === undefined ? bu : g.setRows(cache.k[layer.index]!, bu, batch.positions); // [E, nCtx]
   let y = g.mul(bu, tap(taps - 1));
   before.slice(0, taps - 1).forEach((at, i) => {
     const row = g.mul(g.getRows(rows, at.rows), at.exists); //                   [E, T]

@@ -1,10 +1,8 @@
 // Architecture stablelm: without a second norm both blocks read the first. Heads may be normed, each by its own weights.
 // Shapes: scope.ts.
 
-import type { Tensor } from "../../graph/tensor.ts";
 import { readParams } from "../params.ts";
 import type { Arch } from "./arch.ts";
-import type { Layer } from "./layer.ts";
 
 export const stablelm: Arch = {
   params: (meta) => readParams(meta, "stablelm", { eps: "layer_norm_epsilon" }),
@@ -16,8 +14,8 @@ export const stablelm: Arch = {
       let h = layer.layerNorm(x, "attn_norm"); //                                [E, T]
       const { q, k, v } = layer.qkv(h); //                                       [D, H, T], [D, G, T], [D, G, T]
       let a = layer.attention({
-        q: layer.ropeNeox(headNorm(layer, q, "attn_q_norm")),
-        k: layer.ropeNeox(headNorm(layer, k, "attn_k_norm")),
+        q: layer.ropeNeox(layer.headNorm(q, "attn_q_norm")),
+        k: layer.ropeNeox(layer.headNorm(k, "attn_k_norm")),
         v,
       }); //                                                                     [D H, T]
       [a, h, x] = layer.wanted(a, h, x);
@@ -30,10 +28,3 @@ export const stablelm: Arch = {
 
   logits: (net, x) => net.untiedLogits(x),
 };
-
-// Heads [D, n, T], with a row of weights for each, where the file has them.
-function headNorm(layer: Layer, x: Tensor, name: string): Tensor {
-  if (!layer.has(`${name}.weight`)) return x;
-  const weights = layer.vector(`${name}.weight`, x.ne[0], x.ne[1]); //           [D, n]
-  return layer.g.mul(layer.g.norm(x, layer.p.normEps), weights);
-}

@@ -19,24 +19,16 @@ import {
   usageOf,
 } from "./response.ts";
 
-/** What answers. */
-export interface ChatTarget {
-  readonly tokenizer: Tokenizer;
-  readonly prompter: Prompter;
-  /** name for answers to requests that give none */
-  readonly name: string;
-  /** positions of the context */
-  readonly nCtx: number;
-  generate(
-    prompt: readonly number[],
-    options: GenerateOptions,
-  ): AsyncGenerator<string, Generation, undefined>;
-}
-
 /** What is passed beside a request. */
 export interface ChatOptions {
   /** ends the answer: the call, or the stream, fails with its reason */
   readonly signal?: AbortSignal | undefined;
+}
+
+/** What answers: a context here, or one in a worker. */
+export interface ChatTarget {
+  render(options: PromptOptions): Promise<string>;
+  create(request: ChatRequest, options?: ChatOptions): Promise<ChatCompletion | ChatStream>;
 }
 
 /** `chat` of a model or context. */
@@ -56,9 +48,7 @@ export class Chat {
    * @throws {GraphError} bad-param
    */
   async render(options: PromptOptions): Promise<string> {
-    const names = ["messages", "tools", "addGenerationPrompt", "variables", "date"];
-    checkOptions("chat.render", options, names);
-    return this.#target.prompter.render(options);
+    return this.#target.render(options);
   }
 }
 
@@ -87,16 +77,49 @@ export class Completions {
   ): Promise<ChatCompletion>;
   create(request: ChatRequest, options?: ChatOptions): Promise<ChatCompletion | ChatStream>;
   async create(request: ChatRequest, options: ChatOptions = {}): Promise<ChatCompletion | ChatStream> {
+    return this.#target.create(request, options);
+  }
+}
+
+/** What a context answers with. */
+export interface ChatModel {
+  readonly tokenizer: Tokenizer;
+  readonly prompter: Prompter;
+  /** name for answers to requests that give none */
+  readonly name: string;
+  /** positions of the context */
+  readonly nCtx: number;
+  generate(
+    prompt: readonly number[],
+    options: GenerateOptions,
+  ): AsyncGenerator<string, Generation, undefined>;
+}
+
+/** Answers by a context of this thread. */
+export class ContextChat implements ChatTarget {
+  readonly #model: ChatModel;
+
+  constructor(model: ChatModel) {
+    this.#model = model;
+  }
+
+  async render(options: PromptOptions): Promise<string> {
+    const names = ["messages", "tools", "addGenerationPrompt", "variables", "date"];
+    checkOptions("chat.render", options, names);
+    return this.#model.prompter.render(options);
+  }
+
+  async create(request: ChatRequest, options: ChatOptions = {}): Promise<ChatCompletion | ChatStream> {
     checkOptions("chat.completions", options, ["signal"]);
     const { signal } = options;
     const read = readRequest(request);
     signal?.throwIfAborted();
-    const ids = await this.#target.prompter.with(read.chatTemplate).encode(read.prompt);
+    const ids = await this.#model.prompter.with(read.chatTemplate).encode(read.prompt);
     this.#fits(ids.length);
-    const e = envelope(read.model ?? this.#target.name);
-    const { tokenizer } = this.#target;
-    if (read.stream) return new ChatStream(() => chunks(this.#target, ids, read, e, signal));
-    const run = this.#target.generate(ids, { ...read.generate, signal });
+    const e = envelope(read.model ?? this.#model.name);
+    const { tokenizer } = this.#model;
+    if (read.stream) return new ChatStream(() => chunks(this.#model, ids, read, e, signal));
+    const run = this.#model.generate(ids, { ...read.generate, signal });
     let step = await run.next();
     while (!step.done) step = await run.next();
     if (step.value.stopReason === "abort") throw signal!.reason as Error;
@@ -104,7 +127,7 @@ export class Completions {
   }
 
   #fits(n: number): void {
-    const { nCtx } = this.#target;
+    const { nCtx } = this.#model;
     if (n <= nCtx) return;
     const text = `chat.completions: the conversation has ${n} tokens, the context ${nCtx}`;
     throw new GraphError("context-full", text, { expected: nCtx, actual: n });
@@ -145,7 +168,7 @@ export class ChatStream implements AsyncIterable<ChatChunk> {
 }
 
 async function* chunks(
-  target: ChatTarget,
+  model: ChatModel,
   ids: readonly number[],
   read: ReadRequest,
   e: Envelope,
@@ -160,10 +183,10 @@ async function* chunks(
     if (read.generate.logprobs === undefined) return null;
     const list = pending;
     pending = [];
-    return chatLogprobs(list, target.tokenizer);
+    return chatLogprobs(list, model.tokenizer);
   };
   yield chunk(e, { role: "assistant", content: "" });
-  const run = target.generate(ids, { ...read.generate, signal, onToken });
+  const run = model.generate(ids, { ...read.generate, signal, onToken });
   try {
     for (;;) {
       const step = await run.next();

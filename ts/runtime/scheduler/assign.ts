@@ -2,8 +2,8 @@
 //
 //   fixed      pins, memory that exists, nodes that read or write large weights
 //   allowed    backends with a kernel for the node and for all that must be with it
-//   cheapest   shortest path over (node, backend): time of the node there, and a wait whenever the host needs what a
-//              device computed. The first wait is free: whoever uses a device waits for its result once anyhow.
+//   cheapest   shortest path over (node, backend): time of the node there, and a wait whenever others need what a device
+//              computed. At the end the wait is free: whoever asked for a device waits for its result anyhow.
 //
 // A backend of higher preference counts as at least as fast as the CPU: somebody asked for it.
 //
@@ -38,36 +38,33 @@ export function assign(program: Program, backends: readonly Backend[], demands: 
   }
 }
 
-// States per node: backend, and whether a wait has been counted. Values are ms so far.
+// Values are ms so far, by the backend of the last node.
 function cheapestPath(nodes: readonly ProgramNode[], backends: readonly Backend[], things: Things): number[] {
   const nB = backends.length;
-  let cost = new Float64Array(2 * nB);
+  let cost = new Float64Array(nB);
   const from: Int32Array[] = [];
   nodes.forEach((node, i) => {
     const group = things.groupOf(node.tensor);
     const ms = cpuMs(node);
-    const next = new Float64Array(2 * nB).fill(Infinity);
-    const came = new Int32Array(2 * nB);
+    const next = new Float64Array(nB).fill(Infinity);
+    const came = new Int32Array(nB);
     for (let b = 0; b < nB; b++) {
       if (!things.allows(group, b)) continue;
       const here = ms / Math.max(1, backends[b]!.costs.speed);
-      for (let s = 0; s < 2 * nB; s++) {
-        const a = s >> 1;
-        const waits = i > 0 && a !== b && backends[a]!.costs.roundTripMs > 0;
-        const to = 2 * b + (waits ? 1 : s & 1);
-        const trip = waits && (s & 1) === 1 ? backends[a]!.costs.roundTripMs : a === b ? 0 : TIE;
-        const total = cost[s]! + here + trip;
-        if (total < next[to]!) [next[to], came[to]] = [total, s];
+      for (let a = 0; a < nB; a++) {
+        const trip = i > 0 && a !== b ? TIE + backends[a]!.costs.roundTripMs : 0;
+        const total = cost[a]! + here + trip;
+        if (total < next[b]!) [next[b], came[b]] = [total, a];
       }
     }
     cost = next;
     from.push(came);
   });
-  let state = cost.indexOf(Math.min(...cost));
+  let last = cost.indexOf(Math.min(...cost));
   const path: number[] = [];
   for (let i = nodes.length - 1; i >= 0; i--) {
-    path[i] = state >> 1;
-    state = from[i]![state]!;
+    path[i] = last;
+    last = from[i]![last]!;
   }
   return path;
 }

@@ -12,6 +12,7 @@ import { BLOCK_TYPES, blockSource, needsAtomic } from "../wgsl/quantize.ts";
 import { isReadable, QUAD_LIB, QUAD_TYPES, quadSource } from "../wgsl/quants.ts";
 
 export const copyKernel: GpuKernel = {
+  note: "blocks of 256 and blocks with importances are made by the CPU only, by a search",
   supports({ tensor: dst, src }): boolean {
     const a = src[0]!;
     // importances (src2) belong to a search, which is left to the CPU

@@ -11,7 +11,7 @@
 import { SRC_LIVE } from "../../../assembly/abi.ts";
 import type { ProgramNode } from "../../graph/program.ts";
 import type { Tensor } from "../../graph/tensor.ts";
-import { typeName } from "../../types.ts";
+import { isQuantized, typeName } from "../../types.ts";
 import {
   type Bind,
   type Dispatch,
@@ -23,7 +23,7 @@ import {
   slotF32,
   u32,
 } from "../kernel.ts";
-import { isAligned, isReadable, QUAD_TYPES } from "../wgsl/quants.ts";
+import { isReadable, QUAD_TYPES, rowsAligned } from "../wgsl/quants.ts";
 import { attendSource, mergeSource, type Shape } from "./flash_attn_source.ts";
 import { slopeParams } from "./soft_max.ts";
 
@@ -42,6 +42,7 @@ const WINDOW = 4;
 const TWO_SIDED = 5;
 
 export const flashAttnExtKernel: GpuKernel = {
+  note: "rows of q and v of up to 640 elements",
   supports({ tensor, src }, caps): boolean {
     const [q, k, v] = [src[0]!, src[1]!, src[2]!];
     const known = [k, v].every((x) => QUAD_TYPES.includes(x.type) && x.nBytes <= caps.maxBinding);
@@ -75,8 +76,8 @@ function shapeOf({ tensor: dst, src }: ProgramNode): Shape {
     splits: Math.max(1, splits),
     k: k.type,
     v: v.type,
-    kAligned: isAligned(k, 4),
-    vAligned: isAligned(v, 4),
+    kAligned: isQuantized(k.type) || rowsAligned(k, 4),
+    vAligned: isQuantized(v.type) || rowsAligned(v, 4),
     mask: src[3]?.type,
     sinks: src[4] !== undefined,
     length: src[5] !== undefined,

@@ -14,6 +14,7 @@ import { storeFour } from "./copy.ts";
 import { type Part, windowed } from "./product.ts";
 
 export const getRowsKernel: GpuKernel = {
+  note: "a row is NaN when its id is outside the table",
   supports({ tensor, src }, caps): boolean {
     const [table, ids] = [src[0]!, src[1]!];
     const known = typeInfo(table.type)!.typeSize === 4 || QUAD_TYPES.includes(table.type);

@@ -1,7 +1,8 @@
 // Kernels of the GPU by operator.
 
 import { Op } from "../../../assembly/abi.ts";
-import type { Kernels } from "../kernel.ts";
+import type { ViewOp } from "../../ops/op.ts";
+import type { GpuKernel, Kernels } from "../kernel.ts";
 import { binaryKernel } from "./binary.ts";
 import {
   conv2dDwKernel,
@@ -31,7 +32,11 @@ import { diagKernel, diagMaskInfKernel, diagMaskZeroKernel, triKernel } from "./
 import { unaryKernel } from "./unary.ts";
 import { upscaleKernel } from "./upscale.ts";
 
-export const KERNELS: Kernels = {
+/** Operators that compute something. */
+type Computed = Exclude<Op, Op.NONE | Op.COUNT | ViewOp>;
+
+// Leaving one out does not compile.
+const ALL: { readonly [K in Computed]: GpuKernel } = {
   [Op.DUP]: copyKernel,
   [Op.CONT]: copyKernel,
   [Op.CPY]: copyKernel,
@@ -93,3 +98,5 @@ export const KERNELS: Kernels = {
   [Op.MUL_MAT_ID]: mulMatIdKernel,
   [Op.ADD_ID]: addIdKernel,
 };
+
+export const KERNELS: Kernels = ALL;

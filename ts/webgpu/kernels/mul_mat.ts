@@ -27,6 +27,7 @@ import {
 const VEC_COLUMNS = 4;
 
 export const mulMatKernel: GpuKernel = {
+  note: "activations stay F32; a batch of matrices must fit into a binding",
   supports: ({ tensor, src }, caps) =>
     readsProduct(src[0]!, src[1]!, caps) &&
     windowed(src[0]!, caps) !== undefined &&
@@ -55,6 +56,7 @@ function vecDispatch(node: ProgramNode, caps: Caps, part: Part): Dispatch {
     params: [...productParams(node, part), u32("groups_of_rows", Math.ceil((part.last - part.first) / ROWS))],
     groups: Math.ceil((part.last - part.first) / ROWS) * b.ne[2] * b.ne[3],
     workgroup: LANES,
+    mergeable: true,
     ...(subgroups ? { enable: ["subgroups"] as const } : {}),
   };
 }

@@ -26,6 +26,7 @@ import { dotLoop, LANES, redSource, reduced, ROWS } from "./dots.ts";
 import { hasTail, operandKey, operandSource, readsProduct } from "./product.ts";
 
 export const mulMatIdKernel: GpuKernel = {
+  note: "a column is NaN when its id is outside 0..x-1; activations stay F32",
   supports: ({ tensor, src }, caps) =>
     readsProduct(src[0]!, src[1]!, caps) &&
     matrixBytes(src[0]!) <= caps.maxBinding &&
@@ -120,6 +121,7 @@ fn live_tokens() -> u32 { return min(P.tokens, u32(max(0, live_i32(0u)))); }
 
 /** A row of a and the row of b with its id. */
 export const addIdKernel: GpuKernel = {
+  note: "a row is NaN when its id is outside 0..x-1",
   supports: ({ tensor, src }) =>
     FLOAT_TYPES.includes(src[1]!.type) &&
     [tensor, src[0]!, src[1]!, src[2]!].every(isReadable) &&

@@ -4,9 +4,9 @@ import { SRC_LIVE } from "../../../assembly/abi.ts";
 import type { ProgramNode } from "../../graph/program.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import { rowBytes } from "../../shape.ts";
-import { typeName } from "../../types.ts";
+import { isQuantized, typeName } from "../../types.ts";
 import { type Bind, type Caps, type Param, rowWindows, u32 } from "../kernel.ts";
-import { isAligned, isReadable, QUAD_LIB, QUAD_TYPES, quadSource } from "../wgsl/quants.ts";
+import { isReadable, QUAD_LIB, QUAD_TYPES, quadSource, rowsAligned } from "../wgsl/quants.ts";
 
 /** Windows of a matrix begin at multiples of so many rows. */
 const ROWS = 4;
@@ -67,12 +67,14 @@ export function productParams({ tensor: dst, src }: ProgramNode, part: Part): Pa
 
 /** Readers of both operands: a_quad and b_quad. What a key must say of them is {@link operandKey}. */
 export function operandSource(a: Tensor, b: Tensor): string {
-  return `${QUAD_LIB}${quadSource("a", a.type, isAligned(a, 4))}${quadSource("b", b.type, isAligned(b, 4))}`;
+  return `${QUAD_LIB}${quadSource("a", a.type, rowsAligned(a, 4))}${quadSource("b", b.type, rowsAligned(b, 4))}`;
 }
 
 /** Types and alignments, as {@link operandSource} depends on them. */
 export function operandKey(a: Tensor, b: Tensor): string {
-  return [a, b].map((x) => `${typeName(x.type)}${isAligned(x, 4) ? "" : " odd"}`).join(" x ");
+  return [a, b]
+    .map((x) => `${typeName(x.type)}${rowsAligned(x, 4) || isQuantized(x.type) ? "" : " odd"}`)
+    .join(" x ");
 }
 
 /** Elements behind the last whole quad, of types without blocks. */

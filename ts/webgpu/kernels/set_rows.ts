@@ -11,10 +11,11 @@ import { type Dispatch, type GpuKernel, nbParams, neParams, u32 } from "../kerne
 import { address } from "../wgsl/elements.ts";
 import { FLOAT_TYPES, loadFloat, roundSource, storeFloat } from "../wgsl/float.ts";
 import { BLOCK_TYPES, blockSource } from "../wgsl/quantize.ts";
-import { isAligned, isReadable } from "../wgsl/quants.ts";
+import { isReadable, rowsAligned } from "../wgsl/quants.ts";
 import { eachRow } from "../wgsl/rows.ts";
 
 export const setRowsKernel: GpuKernel = {
+  note: "rows whose ids are outside the target are left out",
   supports({ tensor, src }): boolean {
     const known = FLOAT_TYPES.includes(tensor.type) || BLOCK_TYPES.includes(tensor.type);
     return known && FLOAT_TYPES.includes(src[0]!.type) && [tensor, src[0]!, src[1]!].every(isReadable);
@@ -61,6 +62,7 @@ ${isQuantized(dst.type) ? blockSource("dst", dst.type) : roundSource(dst.type)}`
   ${isQuantized(dst.type) ? blocks(x, dst, whole) : floats(x, dst, whole)}`,
     ne: x.ne,
     lanes: 64,
+    mergeable: true,
   });
 }
 
@@ -68,13 +70,7 @@ ${isQuantized(dst.type) ? blockSource("dst", dst.type) : roundSource(dst.type)}`
 function ownsWords(dst: Tensor): boolean {
   const { blockSize, typeSize } = typeInfo(dst.type)!;
   if (typeSize % 4 === 0) return true;
-  return (
-    typeSize % 2 === 0 && (dst.ne[0] / blockSize) % 2 === 0 && isAligned({ ...dst, nb: [4, ...rest(dst)] }, 4)
-  );
-}
-
-function rest({ nb }: Tensor): [number, number, number] {
-  return [nb[1], nb[2], nb[3]];
+  return typeSize % 2 === 0 && (dst.ne[0] / blockSize) % 2 === 0 && rowsAligned(dst, 4);
 }
 
 function floats(x: Tensor, dst: Tensor, whole: boolean): string {

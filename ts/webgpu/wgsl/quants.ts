@@ -98,12 +98,23 @@ fn ${a}_six(o: u32, s: u32) -> vec2f {
   return vec2f(f32((z & 15u) | ((x >> 6u) << 4u)), f32((z >> 4u) | ((y >> 6u) << 4u)));
 }`;
 
+/** An operand and where it begins in its root. */
+export type Placed = Operand & { readonly viewOffs?: number };
+
 /** Types that {@link quadSource} reads. */
 export const QUAD_TYPES: readonly Type[] = [Type.F16, Type.BF16, ...Object.keys(BODIES).map(Number)];
 
 /** True when the tensor's data and all its strides are multiples of `n` bytes. */
-export function isAligned(x: Operand & { readonly viewOffs?: number }, n: number): boolean {
+export function isAligned(x: Placed, n: number): boolean {
   return (x.viewOffs ?? 0) % n === 0 && x.nb.every((b, i) => x.ne[i] === 1 || b % n === 0);
+}
+
+/** True when every row begins at a multiple of `n` bytes, whatever the distance of its elements. */
+export function rowsAligned(x: Placed, n: number): boolean {
+  return isAligned(
+    { type: x.type, ne: x.ne, nb: [n, x.nb[1], x.nb[2], x.nb[3]], viewOffs: x.viewOffs ?? 0 },
+    n,
+  );
 }
 
 /** What addresses of a type must be multiples of for its readers: 1, 2 or 4 bytes. */
@@ -113,7 +124,7 @@ export function unitOf(type: Type): number {
 }
 
 /** True when the bytes lie as kernels read them. */
-export function isReadable(x: Operand & { readonly viewOffs?: number }): boolean {
+export function isReadable(x: Placed): boolean {
   return isAligned(x, unitOf(x.type));
 }
 

@@ -1,0 +1,107 @@
+// Workers for models: made from the script inside or given by the caller, in browsers and in Node.
+
+import { builtinModule } from "../../builtin.ts";
+import { hostLocks } from "./locks.ts";
+import type { ToWorker } from "./protocol.ts";
+
+/** A worker, seen from the thread that uses it. */
+export interface Peer {
+  /** name of the lock that it is to hold while it lives; "" where its end is heard of by itself */
+  readonly lock: string;
+  /** what could be done when it does not start */
+  readonly hint: string;
+  post(message: ToWorker, transfer?: readonly ArrayBuffer[]): void;
+  listen(hear: (data: unknown) => void, lost: (cause: Error) => void): void;
+  /** it has answered the first message */
+  started(): void;
+  /** keep the process (not) alive for its sake */
+  hold(held: boolean): void;
+  /** may be called twice */
+  end(): void;
+}
+
+/** A browser's Worker, as far as it is used. */
+export interface WorkerLike {
+  postMessage(message: unknown, transfer: ArrayBuffer[]): void;
+  addEventListener(type: string, listener: (event: unknown) => void): void;
+  terminate(): void;
+}
+
+interface NodeWorker {
+  postMessage(message: unknown, transfer?: readonly ArrayBuffer[]): void;
+  on(event: string, listener: (value: unknown) => void): void;
+  ref(): void;
+  unref(): void;
+  terminate(): Promise<number>;
+}
+
+interface WorkerThreads {
+  readonly Worker: new (source: string, options: { eval: boolean }) => NodeWorker;
+}
+
+/** A new worker from the script inside; undefined when the host has no workers, or the sources run as they are. */
+export async function makePeer(): Promise<Peer | undefined> {
+  // A chunk of its own in the bundles, so that nobody loads it who has no use for it.
+  const { modelWorkerScript } = await import("../../runtime/model_worker.ts");
+  const script = await modelWorkerScript();
+  if (script === undefined) return undefined;
+  const node = builtinModule<WorkerThreads>("node:worker_threads");
+  if (node !== undefined && !("document" in globalThis))
+    return nodePeer(new node.Worker(script, { eval: true }));
+  if (typeof Worker !== "function") return undefined;
+  const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+  const hint = "a page's policy must allow it (worker-src blob:, or pass a worker of your own)";
+  return webPeer(new Worker(url), hint, () => URL.revokeObjectURL(url));
+}
+
+/** A browser's worker. */
+export function webPeer(worker: WorkerLike, hint: string, started: () => void = () => undefined): Peer {
+  const lock = `slackwater-${Math.random().toString(36).slice(2)}`;
+  const watch = new AbortController();
+  let lost: (cause: Error) => void = () => undefined;
+  return {
+    lock,
+    hint,
+    post: (message, transfer = []) => worker.postMessage(message, [...transfer]),
+    listen: (hear, onLost) => {
+      lost = onLost;
+      worker.addEventListener("message", (e) => hear((e as MessageEvent).data));
+      // A worker that a content security policy blocks only raises this event, with an empty message.
+      worker.addEventListener("error", (e) => {
+        (e as ErrorEvent).preventDefault();
+        onLost(new Error((e as ErrorEvent).message || "the worker was blocked"));
+      });
+      worker.addEventListener("messageerror", () => onLost(new Error("a message could not be read")));
+    },
+    // A worker that is terminated says nothing; but its lock falls to whoever waits for it.
+    started: () => {
+      started();
+      void hostLocks()
+        ?.request(lock, { signal: watch.signal }, () => lost(new Error("it was terminated")))
+        .catch(() => undefined);
+    },
+    hold: () => undefined,
+    end: () => {
+      watch.abort();
+      worker.terminate();
+    },
+  };
+}
+
+// Held by the process only while an answer is awaited, so that a program ends by itself.
+function nodePeer(worker: NodeWorker): Peer {
+  worker.unref();
+  return {
+    lock: "",
+    hint: "this host cannot start it",
+    post: (message, transfer) => worker.postMessage(message, transfer),
+    listen: (hear, lost) => {
+      worker.on("message", hear);
+      worker.on("error", (error) => lost(error as Error));
+      worker.on("exit", () => lost(new Error("it was terminated")));
+    },
+    started: () => undefined,
+    hold: (held) => (held ? worker.ref() : worker.unref()),
+    end: () => void worker.terminate(),
+  };
+}

@@ -1,0 +1,5 @@
+// Entry of the bundled model worker.
+
+import { serveModels } from "./server.ts";
+
+serveModels();
