@@ -1,116 +1,121 @@
-// Operators that one kernel computes: the same bits as one by one, and no fusing where somebody else looks on.
-import { afterEach, describe, expect, it } from "vitest";
-import { Glu, Op } from "../assembly/abi.ts";
-import type { Graph } from "../ts/graph/graph.ts";
-import type { Tensor } from "../ts/graph/tensor.ts";
-import { createEngine, type Engine } from "../ts/runtime/engine.ts";
+// Fusion on the GPU: which pairs of nodes become one, and that results do not change.
+import { afterAll, expect, test } from "vitest";
+import { Op, Unary } from "../assembly/abi.ts";
+import type { Program, ProgramNode } from "../ts/graph/program.ts";
+import { leaf, Tensor } from "../ts/graph/tensor.ts";
+import { opDef } from "../ts/ops/index.ts";
+import type { OpDef } from "../ts/ops/op.ts";
+import type { Engine } from "../ts/runtime/engine.ts";
+import { contiguous } from "../ts/shape.ts";
 import { Type } from "../ts/types.ts";
-import { GpuBackend } from "../ts/webgpu/backend.ts";
-import { openDevice } from "../ts/webgpu/device.ts";
-import { Fusions } from "../ts/webgpu/fuse.ts";
-import type { Caps } from "../ts/webgpu/kernel.ts";
-import { KERNELS } from "../ts/webgpu/kernels/index.ts";
+import { fuse } from "../ts/webgpu/fuse.ts";
 import { describeGpu } from "./gpu_describe.ts";
-import { engineOver } from "./gpu_engine.ts";
+import { gpuEngine } from "./gpu_engine.ts";
 import { testGpu } from "./gpu_host.ts";
-import { makeData, random } from "./op_data.ts";
+import { random } from "./op_data.ts";
 
-/** A feed-forward block over n columns: norm, gate and up, product, sum. */
-function block(g: Graph, type: Type, n: number, glu: Glu = Glu.SWIGLU): { y: Tensor; normed: Tensor } {
-  const x = g.input("x", Type.F32, [96, n]);
-  const normed = g.mul(g.rmsNorm(x, 1e-5), g.weight("norm", Type.F32, [96]));
-  const [gate, up] = ["gate", "up"].map((name) => g.mulMat(g.weight(name, type, [96, 64]), normed));
-  const h = g.glu(gate!, up!, { fn: glu });
-  const y = g.add(g.mulMat(g.weight("down", type, [64, 96]), h), x);
-  return { y, normed };
+const x = leaf("x", Type.F32, [8, 3]);
+const w = leaf("w", Type.F32, [8]);
+const m = leaf("m", Type.Q8_0, [32, 8]);
+const y = leaf("y", Type.F32, [32, 3]);
+
+function node(op: Op, src: readonly Tensor[], params: object = {}): Tensor {
+  const result = (opDef(op) as unknown as OpDef<object>).infer(src, params);
+  const root = result.viewOf === undefined ? undefined : src[result.viewOf];
+  return new Tensor({
+    op,
+    type: result.type,
+    ne: result.ne,
+    nb: result.nb ?? contiguous(result.type, result.ne),
+    src,
+    params: result.params ?? [],
+    ...(root === undefined ? {} : { viewSrc: root.root, viewOffs: root.viewOffs }),
+  });
 }
 
-const CAPS: Caps = {
-  f16: false,
-  subgroups: false,
-  subgroupMin: 1,
-  subgroupMax: 1,
-  dot4: true,
-  maxBinding: 2 ** 27,
-  maxInvocations: 256,
-  maxWorkgroupBytes: 16384,
-};
+const norm = (): Tensor => node(Op.RMS_NORM, [x], { eps: 1e-5 });
+const product = (): Tensor => node(Op.MUL_MAT, [m, y]);
 
-describe("fusing", () => {
-  const open: Engine[] = [];
-  afterEach(() => {
-    for (const e of open.splice(0)) e.dispose();
-  });
+function program(...tensors: readonly Tensor[]): Program {
+  return { leafs: [x, w, m, y], nodes: tensors.map((tensor) => ({ tensor, src: tensor.src })) };
+}
 
-  /** Operators of the program that is left. */
-  async function left(build: (g: Graph) => Tensor | undefined, kept?: (g: Graph) => Tensor): Promise<Op[]> {
-    const engine = await createEngine({ nThreads: 1, device: "cpu" });
-    open.push(engine);
-    const g = engine.graph();
-    build(g)?.asOutput();
-    const others = new Set(kept === undefined ? [] : [kept(g)]);
-    const { nodes } = new Fusions(CAPS).fuse(g.program(), others);
-    return nodes.map((n) => n.tensor.op).filter((op) => op > Op.TRANSPOSE);
+function fused(p: Program, kept: readonly Tensor[] = [], known = true): ProgramNode[] {
+  return [...fuse(p, new Set(kept), () => known).nodes];
+}
+
+test("a norm and its weights become one node, on either side of the product", () => {
+  const n = norm();
+  for (const scaled of [node(Op.MUL, [n, w])]) {
+    const [one, ...rest] = fused(program(n, scaled));
+    expect(rest).toEqual([]);
+    expect(one).toMatchObject({ tensor: scaled, src: [x, w] });
+    expect(one!.fused![0]!.tensor).toBe(n);
   }
-
-  it("takes norm and weights, both products and their gate, product and sum together", async () => {
-    expect(await left((g) => block(g, Type.F32, 1).y)).toEqual([Op.MUL, Op.GLU, Op.ADD]);
-    expect(await left((g) => block(g, Type.Q8_0, 4).y)).toHaveLength(3);
-  });
-
-  it("leaves products of many columns alone", async () => {
-    const ops = [Op.MUL, Op.MUL_MAT, Op.MUL_MAT, Op.GLU, Op.MUL_MAT, Op.ADD];
-    expect(await left((g) => block(g, Type.F32, 5).y)).toEqual(ops);
-  });
-
-  it("leaves what somebody else reads", async () => {
-    const seen = (change: (g: Graph, r: Tensor) => void): Promise<Op[]> =>
-      left((g) => {
-        const r = g.rmsNorm(g.input("x", Type.F32, [32]), 1e-5);
-        change(g, r);
-        return g.mul(r, g.weight("w", Type.F32, [32]));
-      });
-    expect(await seen(() => undefined)).toEqual([Op.MUL]);
-    expect(await seen((_, r) => void r.asOutput())).toEqual([Op.RMS_NORM, Op.MUL]);
-    expect(await seen((g, r) => void g.scale(r, 2).asOutput())).toContain(Op.RMS_NORM);
-    expect(await seen((g, r) => void g.scale(g.view(r, [8]), 2).asOutput())).toContain(Op.RMS_NORM);
-  });
-
-  it("leaves a product whose weights are written before its sum", async () => {
-    const ops = await left((g) => {
-      const w = g.input("w", Type.F32, [32, 32]);
-      const x = g.input("x", Type.F32, [32]);
-      const product = g.expand(g.mulMat(w, x));
-      g.expand(g.cpy(g.input("new", Type.F32, [32, 32]), w));
-      return g.add(product, x);
-    });
-    expect(ops).toEqual([Op.MUL_MAT, Op.CPY, Op.ADD]);
-  });
 });
 
-await describeGpu("fused kernels", () => {
-  it.each([
-    [Type.F32, 1],
-    [Type.Q8_0, 3],
-    [Type.Q4_0, 1],
-  ])("of type %i and %i columns give the bits of single ones", async (type, n) => {
-    const results: Uint8Array[] = [];
-    const counts: number[] = [];
-    for (const fuses of [true, false]) {
-      const backend = new GpuBackend(await openDevice({ gpu: await testGpu() }), KERNELS, fuses);
-      const engine = await engineOver(backend);
-      const g = engine.graph();
-      const { y } = block(g, type, n, Glu.GEGLU);
-      y.asOutput();
-      g.plan();
-      const next = random(7);
-      for (const t of g.program().leafs) t.write(makeData({ type: t.type, ne: t.ne }, next).bytes);
-      await g.compute();
-      results.push(await y.readBytes());
-      counts.push(backend.gpu.counts.dispatches);
-      engine.dispose();
-    }
-    expect(results[0]).toEqual(results[1]);
-    expect(counts).toEqual([3, 6]); // gate and up run as one either way
+test("a product and what is added to it become one node", () => {
+  const p = product();
+  for (const sum of [node(Op.ADD, [p, x]), node(Op.ADD, [x, p]), node(Op.ADD, [p, w])]) {
+    const [one, ...rest] = fused(program(p, sum));
+    expect(rest).toEqual([]);
+    expect(one!.src).toEqual([m, y, sum.src.find((s) => s !== p)]);
+  }
+});
+
+test("what others read is computed by itself", () => {
+  const p = product();
+  const sum = node(Op.ADD, [p, x]);
+  expect(fused(program(p, sum), [p])).toHaveLength(2);
+  expect(fused(program(p, sum, node(Op.SQR, [p])))).toHaveLength(3);
+  expect(fused(program(p, node(Op.RESHAPE, [p], { ne: [24] }), sum))).toHaveLength(3);
+  expect(fused(program(p, node(Op.ADD, [p, p])))).toHaveLength(2);
+  const output = product().asOutput();
+  expect(fused(program(output, node(Op.ADD, [output, x])))).toHaveLength(2);
+});
+
+test("nothing moves past a write into what it reads, and nothing without a kernel is fused", () => {
+  const p = product();
+  const sum = node(Op.ADD, [p, x]);
+  const write = node(Op.CPY, [leaf("z", Type.F32, [32, 3]), y]);
+  expect(fused(program(p, write, sum))).toHaveLength(3);
+  expect(fused(program(p, sum), [], false)).toHaveLength(2);
+  const wide = node(Op.ADD, [leaf("v", Type.F32, [8, 3, 2]), p]);
+  expect(fused(program(p, wide))).toHaveLength(2);
+});
+
+await describeGpu("fusion on a GPU", () => {
+  const open: Engine[] = [];
+  afterAll(() => {
+    for (const engine of open) engine.dispose();
+  });
+
+  // A layer's worth: norm, weights, product, bias, activation, product, residual. `apart`: every result is an output.
+  async function layer(engine: Engine, tokens: number, apart: boolean): Promise<Float32Array> {
+    using g = engine.graph();
+    const input = g.input("x", Type.F32, [40, tokens]);
+    const weights = [[40], [40, 33], [33], [33, 40]].map((ne, i) => g.input(`w${i}`, Type.F32, ne));
+    const [scale, up, bias, down] = weights as [Tensor, Tensor, Tensor, Tensor];
+    const keep = (t: Tensor): Tensor => (apart ? t.asOutput() : t);
+    const h = g.mul(keep(g.rmsNorm(input, 1e-5)), scale);
+    const f = g.unary(g.add(keep(g.mulMat(up, h)), bias), Unary.SILU);
+    const out = g.add(input, keep(g.mulMat(down, f))).asOutput();
+    g.plan();
+    const next = random(7);
+    for (const t of [input, ...weights])
+      t.write(Float32Array.from({ length: t.ne[0] * t.ne[1] }, () => next() - 0.5));
+    await g.compute();
+    return (await out.read()) as Float32Array;
+  }
+
+  test("gives the bits of the nodes by themselves with fewer dispatches", async () => {
+    const { engine, backend } = await gpuEngine({ gpu: await testGpu() });
+    open.push(engine);
+    const { counts } = backend.gpu;
+    const apart = await layer(engine, 1, true);
+    expect(counts.dispatches).toBe(7);
+    expect(await layer(engine, 1, false)).toEqual(apart);
+    expect(counts.dispatches).toBe(7 + 4);
+    expect(backend.gpu.failure).toBeUndefined();
   });
 });

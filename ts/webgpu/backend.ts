@@ -6,8 +6,9 @@ import type { Tensor } from "../graph/tensor.ts";
 import type { Backend, Buffer, Costs, Executable, Planned } from "../runtime/backend.ts";
 import { GpuBuffer, GpuBufferType } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
-import { Fusions } from "./fuse.ts";
-import type { Bind, Dispatch, GpuKernel, Kernels } from "./kernel.ts";
+import type { Bind, Dispatch, Kernels } from "./kernel.ts";
+import { fuse } from "./fuse.ts";
+import { kernelFor } from "./kernels/fused.ts";
 import { KERNELS } from "./kernels/index.ts";
 import { lowerForGpu } from "./lower.ts";
 import { Pipelines } from "./pipeline.ts";
@@ -61,18 +62,13 @@ export class GpuBackend implements Backend {
   readonly bufferType: GpuBufferType;
   readonly #kernels: Kernels;
   readonly #pipelines: Pipelines;
-  readonly #fuses: boolean;
-  readonly #fusions: Fusions;
   readonly #selfTest: SelfTest;
   readonly costs: Costs;
   #tail: Promise<unknown> = Promise.resolve();
   #submitted = 0;
   #done: Promise<unknown> = Promise.resolve();
 
-  /** @param fuses whether neighbouring operators run as one where they can */
-  constructor(gpu: GpuDevice, kernels: Kernels = KERNELS, fuses = true) {
-    this.#fuses = fuses;
-    this.#fusions = new Fusions(gpu.caps);
+  constructor(gpu: GpuDevice, kernels: Kernels = KERNELS) {
     this.gpu = gpu;
     this.#kernels = kernels;
     this.bufferType = new GpuBufferType(gpu);
@@ -86,15 +82,18 @@ export class GpuBackend implements Backend {
   }
 
   supportsOp(tensor: Tensor, src: readonly (Tensor | undefined)[]): boolean {
-    if (isSilent(tensor)) return true;
-    const keys = this.#keysOf({ tensor, src });
+    return isSilent(tensor) || this.#isTrusted({ tensor, src });
+  }
+
+  #isTrusted(node: ProgramNode): boolean {
+    const keys = this.#keysOf(node);
     return keys !== undefined && keys.every((key) => this.#selfTest.reason(key) === undefined);
   }
 
   // Kernels that a node needs; undefined when there are none.
   #keysOf(node: ProgramNode): readonly string[] | undefined {
     if (isSilent(node.tensor)) return [];
-    const kernel = this.#kernels[node.tensor.op];
+    const kernel = kernelFor(node, this.#kernels);
     if (kernel === undefined || !kernel.supports(node, this.gpu.caps)) return undefined;
     const dispatches = kernel.dispatches(node, this.gpu.caps);
     return dispatches.every((d) => this.#fits(d, node)) ? dispatches.map((d) => d.key) : undefined;
@@ -102,7 +101,11 @@ export class GpuBackend implements Backend {
 
   /** Compares kernels that were not tested yet with the CPU's; those that fail are refused from now on. */
   async prepare(program: Program, signal?: AbortSignal): Promise<void> {
-    await this.#selfTest.test(program.nodes, signal);
+    const fused = fuse(program, new Set(), (node) => this.#keysOf(node) !== undefined).nodes;
+    await this.#selfTest.test(
+      [...program.nodes, ...fused.filter((node) => node.fused !== undefined)],
+      signal,
+    );
   }
 
   /** Kernels refused by their self-test, and why. */
@@ -114,28 +117,24 @@ export class GpuBackend implements Backend {
     return dispatch.bind.every((b) => bytesOf(b, node) <= this.gpu.caps.maxBinding);
   }
 
-  /** Fuses neighbours and brings products of the same activations together. Activations stay F32. */
+  /** Kernels read activations as they are: nodes change places, and pairs of them become one. */
   lower(program: Program, kept: ReadonlySet<Tensor>): Program {
-    return lowerForGpu(this.#fuses ? this.#fusions.fuse(program, kept) : program);
-  }
-
-  #kernelOf(node: ProgramNode): GpuKernel | undefined {
-    return this.#fusions.kernelOf(node) ?? this.#kernels[node.tensor.op];
+    return fuse(lowerForGpu(program), kept, (node) => this.#isTrusted(node));
   }
 
   inPlace(node: ProgramNode): boolean {
-    return this.#kernelOf(node)?.inPlace !== false;
+    return kernelFor(node, this.#kernels)?.inPlace !== false;
   }
 
   scratch(node: ProgramNode): number {
     if (isSilent(node.tensor)) return 0;
-    return this.#kernelOf(node)?.scratch?.(node, this.gpu.caps) ?? 0;
+    return kernelFor(node, this.#kernels)?.scratch?.(node, this.gpu.caps) ?? 0;
   }
 
   compile(planned: Planned, compute: Buffer): Executable {
     this.gpu.check();
     if (!(compute instanceof GpuBuffer)) throw new GraphError("bad-plan", "webgpu: memory of another device");
-    const plan = new GpuPlan(this.gpu, this.#pipelines, (node) => this.#kernelOf(node), planned, compute);
+    const plan = new GpuPlan(this.gpu, this.#pipelines, this.#kernels, planned, compute);
     return new GpuExecutable(this, plan, planned.program.nodes.length, compute.ready);
   }
 

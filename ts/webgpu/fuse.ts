@@ -1,130 +1,91 @@
-// Neighbouring operators that one kernel computes, where nobody else reads what lies between them.
+// Fusion on the GPU: a node that only its successor reads is computed by it on the way. A dispatch costs some 30
+// microseconds on most devices, and what is not stored need not be read again.
 //
-//   rms_norm, mul                  -> mul      of [x, weight]
-//   mul_mat, add                   -> add      of [weights, x, addend]          up to four columns
-//   mul_mat, mul_mat, glu          -> glu      of [gate, x, up]                 up to four columns
-//
-// A fused node has the tensor of its last operator, so nothing that reads it changes; its sources tell it apart.
+//   norm(x) w      NORM RMS_NORM L2_NORM and the MUL by a row of weights
+//   a b + c        MUL_MAT and the ADD of a bias or of the residual stream
 
 import { Flag, Op, SRC_LIVE } from "../../assembly/abi.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import { sameShape } from "../shape.ts";
+import { isContiguous, sameShape } from "../shape.ts";
 import { Type } from "../types.ts";
-import type { Caps, GpuKernel } from "./kernel.ts";
-import { gluProductKernel, productSumKernel, scaledNormKernel } from "./kernels/fused.ts";
 
-/** A fused node, and the node that it stands for. */
-interface Fused {
+const NORMS: readonly Op[] = [Op.NORM, Op.RMS_NORM, Op.L2_NORM];
+
+interface Made {
   readonly node: ProgramNode;
-  readonly kernel: GpuKernel;
-  /** results that are not computed any more */
-  readonly gone: readonly Tensor[];
+  readonly index: number;
 }
 
-/** The kernels of fused nodes, by tensor and sources. */
-export class Fusions {
-  readonly #caps: Caps;
-  readonly #kernels = new WeakMap<Tensor, { readonly first: Tensor; readonly kernel: GpuKernel }>();
-
-  constructor(caps: Caps) {
-    this.#caps = caps;
-  }
-
-  /** Kernel of a fused node; undefined for all others. */
-  kernelOf({ tensor, src }: ProgramNode): GpuKernel | undefined {
-    const fused = this.#kernels.get(tensor);
-    return fused !== undefined && fused.first === src[0] ? fused.kernel : undefined;
-  }
-
-  /** The program with what can be fused. */
-  fuse({ leafs, nodes }: Program, kept: ReadonlySet<Tensor>): Program {
-    const makers = new Map<Tensor, { readonly node: ProgramNode; readonly at: number }>();
-    const written = new Map<Tensor, number>();
-    const readers = readersOf(nodes);
-    const between = (t: Tensor | undefined, op: Op): ProgramNode | undefined => {
-      const maker = t === undefined ? undefined : makers.get(t);
-      if (maker?.node.tensor.op !== op || t!.viewSrc !== undefined) return undefined;
-      // it will run later: what it reads must still be there
-      if (maker.node.src.some((s) => s !== undefined && (written.get(s.root) ?? -1) > maker.at))
-        return undefined;
-      return readers.get(t!) === 1 && (t!.flags & Flag.OUTPUT) === 0 && !kept.has(t!)
-        ? maker.node
-        : undefined;
-    };
-    const gone = new Set<Tensor>();
-    const fusedNodes = nodes.map((node, at) => {
-      makers.set(node.tensor, { node, at });
-      const { op, viewSrc } = node.tensor;
-      if (op > Op.TRANSPOSE && viewSrc !== undefined) written.set(viewSrc, at);
-      const fused = this.#try(node, between);
-      if (fused === undefined) return node;
-      this.#kernels.set(node.tensor, { first: fused.node.src[0]!, kernel: fused.kernel });
-      for (const t of fused.gone) gone.add(t);
-      return fused.node;
-    });
-    return { leafs, nodes: fusedNodes.filter((n) => !gone.has(n.tensor)) };
-  }
-
-  #try(
-    node: ProgramNode,
-    between: (t: Tensor | undefined, op: Op) => ProgramNode | undefined,
-  ): Fused | undefined {
-    const [a, b] = node.src;
-    const live = node.src[SRC_LIVE];
-    const same = (maker: ProgramNode | undefined): ProgramNode | undefined =>
-      maker?.src[SRC_LIVE] === live ? maker : undefined;
-    const made = (
-      kernel: GpuKernel,
-      src: readonly (Tensor | undefined)[],
-      ...gone: Tensor[]
-    ): Fused | undefined => {
-      const sources = withLive(src, live);
-      const fused = { tensor: node.tensor, src: sources };
-      return kernel.supports(fused, this.#caps) ? { node: fused, kernel, gone } : undefined;
-    };
-    switch (node.tensor.op) {
-      case Op.MUL: {
-        const norm = same(between(a, Op.RMS_NORM));
-        if (norm === undefined || b === a) return undefined;
-        return made(scaledNormKernel(norm.tensor.params[0] ?? 0), [norm.src[0], b], a!);
-      }
-      case Op.ADD: {
-        const first = same(between(a, Op.MUL_MAT));
-        const product = first ?? same(between(b, Op.MUL_MAT));
-        const addend = first === undefined ? a : b;
-        if (product === undefined || a === b || !isLike(addend, node.tensor)) return undefined;
-        return made(productSumKernel, [product.src[0], product.src[1], addend], product.tensor);
-      }
-      case Op.GLU: {
-        const [gate, up] = [same(between(a, Op.MUL_MAT)), same(between(b, Op.MUL_MAT))];
-        if (gate === undefined || up === undefined || gate === up || gate.src[1] !== up.src[1])
-          return undefined;
-        return made(gluProductKernel, [gate.src[0], gate.src[1], up.src[0]], a!, b!);
-      }
-      default:
-        return undefined;
+/**
+ * The program with such pairs made one node: the later one's tensor, sources of the earlier one and then the other operand,
+ * the earlier node in `fused`.
+ *
+ * @param kept tensors that others read
+ * @param known tells whether a kernel takes a fused node
+ */
+export function fuse(
+  program: Program,
+  kept: ReadonlySet<Tensor>,
+  known: (node: ProgramNode) => boolean,
+): Program {
+  const made = new Map<Tensor, Made>(program.nodes.map((node, index) => [node.tensor, { node, index }]));
+  const readers = countReaders(program);
+  const gone = new Set<ProgramNode>();
+  const nodes = program.nodes.map((node, index) => {
+    for (const side of [0, 1]) {
+      const inner = node.src[side] && made.get(node.src[side]);
+      if (inner === undefined || !isPrivate(inner.node.tensor, readers, kept)) continue;
+      const pair = joined(node, side, inner.node);
+      if (pair === undefined || !known(pair) || isOverwritten(program, inner, index)) continue;
+      gone.add(inner.node);
+      return pair;
     }
-  }
+    return node;
+  });
+  return { leafs: program.leafs, nodes: nodes.filter((_, i) => !gone.has(program.nodes[i]!)) };
 }
 
-function withLive(src: readonly (Tensor | undefined)[], live: Tensor | undefined): (Tensor | undefined)[] {
-  const sources = [...src];
-  if (live !== undefined) sources[SRC_LIVE] = live;
-  return sources;
-}
-
-function isLike(t: Tensor | undefined, dst: Tensor): boolean {
-  return t !== undefined && t.type === Type.F32 && dst.type === Type.F32 && sameShape(t.ne, dst.ne);
-}
-
-// How often each tensor is read, as a source or through a view.
-function readersOf(nodes: readonly ProgramNode[]): ReadonlyMap<Tensor, number> {
-  const count = new Map<Tensor, number>();
+// Uses of each tensor as a source, views of it counted too.
+function countReaders({ nodes }: Program): Map<Tensor, number> {
+  const readers = new Map<Tensor, number>();
+  const count = (t: Tensor): void => void readers.set(t, (readers.get(t) ?? 0) + 1);
   for (const { tensor, src } of nodes) {
-    for (const t of src) if (t !== undefined) count.set(t, (count.get(t) ?? 0) + 1);
-    const root = tensor.viewSrc;
-    if (root !== undefined) count.set(root, (count.get(root) ?? 0) + 1);
+    for (const s of src) if (s !== undefined && s !== tensor) count(s);
+    if (tensor.viewSrc !== undefined && !src.includes(tensor.viewSrc)) count(tensor.viewSrc);
   }
-  return count;
+  return readers;
+}
+
+function isPrivate(t: Tensor, readers: ReadonlyMap<Tensor, number>, kept: ReadonlySet<Tensor>): boolean {
+  return t.viewSrc === undefined && readers.get(t) === 1 && (t.flags & Flag.OUTPUT) === 0 && !kept.has(t);
+}
+
+// The pair as one node; undefined when it is none. `side`: which operand of `outer` the inner result is.
+function joined(outer: ProgramNode, side: number, inner: ProgramNode): ProgramNode | undefined {
+  const { tensor: y } = outer;
+  const { tensor: x, src } = inner;
+  const other = outer.src[1 - side];
+  const isNorm = y.op === Op.MUL && NORMS.includes(x.op);
+  const isSum = y.op === Op.ADD && x.op === Op.MUL_MAT;
+  if (other === undefined || other === x || !(isNorm || isSum) || inner.fused !== undefined) return undefined;
+  if (outer.src[SRC_LIVE] !== src[SRC_LIVE] || !sameShape(x.ne, y.ne)) return undefined;
+  if (![x, y, other].every((t) => t.type === Type.F32) || !isContiguous(y.type, y.ne, y.nb)) return undefined;
+  const repeats = other.ne[0] === y.ne[0] && y.ne.every((n, d) => n % other.ne[d]! === 0);
+  if (!repeats || (other.nb[0] !== 4 && other.ne[0] !== 1)) return undefined;
+  const operands = isNorm ? [src[0], other] : [src[0], src[1], other];
+  const live = src[SRC_LIVE];
+  const all = live === undefined ? operands : [...operands, ...Array(SRC_LIVE - operands.length), live];
+  return { tensor: y, src: all as (Tensor | undefined)[], fused: [inner] };
+}
+
+// True when something between the two nodes writes, through a view, into what the inner one reads.
+function isOverwritten({ nodes }: Program, inner: Made, outer: number): boolean {
+  const roots = inner.node.src.map((s) => s?.root);
+  for (let i = inner.index + 1; i < outer; i++) {
+    const { tensor } = nodes[i]!;
+    if (tensor.op > Op.TRANSPOSE && tensor.viewSrc !== undefined && roots.includes(tensor.viewSrc))
+      return true;
+  }
+  return false;
 }

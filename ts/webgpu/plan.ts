@@ -9,7 +9,8 @@ import { nelements } from "../shape.ts";
 import { bindOperands, type Place, type Window } from "./binding.ts";
 import { GpuBuffer } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
-import { type Bind, type Dispatch, type GpuKernel, MAX_DISPATCH_PARAMS } from "./kernel.ts";
+import { kernelFor } from "./kernels/fused.ts";
+import { type Bind, type Dispatch, type Kernels, MAX_DISPATCH_PARAMS } from "./kernel.ts";
 import { type Job, mergeRuns } from "./merge.ts";
 import { MAX_JOBS, packSlot, SLOT_WORDS } from "./module.ts";
 import { accessOf, type Pipelines } from "./pipeline.ts";
@@ -59,13 +60,7 @@ export class GpuPlan {
   #disposed = false;
 
   /** @throws {DeviceError} unsupported, device-lost */
-  constructor(
-    gpu: GpuDevice,
-    pipelines: Pipelines,
-    kernelOf: (node: ProgramNode) => GpuKernel | undefined,
-    planned: Planned,
-    compute: GpuBuffer,
-  ) {
+  constructor(gpu: GpuDevice, pipelines: Pipelines, kernels: Kernels, planned: Planned, compute: GpuBuffer) {
     this.#gpu = gpu;
     this.#pipelines = pipelines;
     this.#planned = planned;
@@ -76,7 +71,7 @@ export class GpuPlan {
     planned.program.nodes.forEach((node, index) => {
       this.#first.push(steps.length);
       if (isSilent(node.tensor)) return;
-      const dispatches = kernelOf(node)!.dispatches(node, gpu.caps);
+      const dispatches = kernelFor(node, kernels)!.dispatches(node, gpu.caps);
       steps.push(...dispatches.map((d) => this.#step(d, node, index, groups, slots)));
     });
     this.#first.push(steps.length);

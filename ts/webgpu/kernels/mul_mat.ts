@@ -7,8 +7,7 @@
 import { SRC_LIVE } from "../../../assembly/abi.ts";
 import type { ProgramNode } from "../../graph/program.ts";
 import type { Tensor } from "../../graph/tensor.ts";
-import { type Bind, type Caps, type Dispatch, type GpuKernel, type Param, u32 } from "../kernel.ts";
-import { isAligned, quadSource } from "../wgsl/quants.ts";
+import { type Caps, type Dispatch, type GpuKernel, u32 } from "../kernel.ts";
 import { usesSubgroups } from "../wgsl/rows.ts";
 import { dotLoop, LANES, redSource, reduced, ROWS } from "./dots.ts";
 import { tileDispatch } from "./mul_mat_tile.ts";
@@ -21,11 +20,12 @@ import {
   productBinds,
   productParams,
   readsProduct,
+  storeElement,
   windowed,
 } from "./product.ts";
 
 /** Columns up to which rows are read once for all of them. */
-export const VEC_COLUMNS = 4;
+const VEC_COLUMNS = 4;
 
 export const mulMatKernel: GpuKernel = {
   note: "activations stay F32; a batch of matrices must fit into a binding",
@@ -44,36 +44,18 @@ function dispatches(node: ProgramNode, caps: Caps): Dispatch[] {
   );
 }
 
-/** What follows a product in the same dispatch. */
-export interface Ending {
-  readonly key: string;
-  readonly bind?: readonly Bind[];
-  readonly params?: readonly Param[];
-  readonly functions?: string;
-  /** source that is multiplied too, by the same columns; of src0's type, shape and strides */
-  readonly second?: number;
-  /** what is stored for `y`, the product's element of column `c`; that of `second` is y[columns + c][local] */
-  value(y: string, c: number): string;
-}
-
-/** Up to VEC_COLUMNS columns of one part. */
-export function vecDispatch(node: ProgramNode, caps: Caps, part: Part, ending?: Ending): Dispatch {
+function vecDispatch(node: ProgramNode, caps: Caps, part: Part): Dispatch {
   const [a, b] = [node.src[0]!, node.src[1]!];
   const live = node.src[SRC_LIVE] !== undefined;
   const subgroups = usesSubgroups(caps);
-  const label = `mul_mat ${operandKey(a, b)} vec${b.ne[1]}${ending === undefined ? "" : ` ${ending.key}`}`;
-  const second: Bind[] =
-    ending?.second === undefined ? [] : [{ name: "u", of: ending.second, access: "read" }];
+  const summed = node.src[2] !== undefined;
+  const label = `mul_mat ${operandKey(a, b)} vec${b.ne[1]}${summed ? " add" : ""}`;
   return {
     label,
     key: `${label}${hasTail(a) ? " tail" : ""}${live ? " live" : ""}${subgroups ? " subgroups" : ""}`,
-    source: () => vecSource(a, b, live, subgroups, ending),
-    bind: [...productBinds(part, live), ...second, ...(ending?.bind ?? [])],
-    params: [
-      ...productParams(node, part),
-      u32("groups_of_rows", Math.ceil((part.last - part.first) / ROWS)),
-      ...(ending?.params ?? []),
-    ],
+    source: () => vecSource(a, b, { live, subgroups, summed }),
+    bind: productBinds(node, part),
+    params: [...productParams(node, part), u32("groups_of_rows", Math.ceil((part.last - part.first) / ROWS))],
     groups: Math.ceil((part.last - part.first) / ROWS) * b.ne[2] * b.ne[3],
     workgroup: LANES,
     mergeable: true,
@@ -81,15 +63,18 @@ export function vecDispatch(node: ProgramNode, caps: Caps, part: Part, ending?: 
   };
 }
 
-function vecSource(a: Tensor, b: Tensor, live: boolean, subgroups: boolean, ending?: Ending): string {
+interface Variant {
+  readonly live: boolean;
+  readonly subgroups: boolean;
+  readonly summed: boolean;
+}
+
+function vecSource(a: Tensor, b: Tensor, { live, subgroups, summed }: Variant): string {
   const n = b.ne[1];
-  const two = ending?.second !== undefined;
-  const sums = Array.from({ length: two ? 2 * n : n }, (_, c) => c);
-  const value = ending?.value ?? ((y: string): string => y);
   const columns = Array.from({ length: n }, (_, c) => c);
   return `
-${operandSource(a, b)}${two ? quadSource("u", a.type, isAligned(a, 4)) : ""}${ending?.functions ?? ""}${live ? `${LIVE_COLUMNS}var<workgroup> LIVE: u32;` : ""}
-${redSource(sums.length)}
+${operandSource(a, b)}${live ? `${LIVE_COLUMNS}var<workgroup> LIVE: u32;` : ""}
+${redSource(n)}
 fn main(group: u32, local: u32) {
   let m0 = group % P.groups_of_rows * ${ROWS}u;
   let plane = group / P.groups_of_rows;
@@ -99,21 +84,13 @@ fn main(group: u32, local: u32) {
   let last = P.rows - 1u;
   ${[0, 1, 2, 3].map((r) => `let w${r} = at + min(m0 + ${r}u, last) * P.a_nb1;`).join(" ")}
   let bt = i2 * P.b_nb2 + i3 * P.b_nb3;
-  ${columns.map((c) => `let x${c} = bt + ${c}u * P.b_nb1;`).join(" ")} ${sums.map((c) => `var s${c} = vec4f();`).join(" ")}
-  { ${dotLoop(a, b, columns)} }
-  ${two ? `{ ${secondLoop(a, b, columns)} }` : ""}
-  ${sums.map((c) => reduced(c, subgroups)).join("")}
+  ${columns.map((c) => `let x${c} = bt + ${c}u * P.b_nb1; var s${c} = vec4f();`).join(" ")}
+  ${dotLoop(a, b, columns)}
+  ${columns.map((c) => reduced(c, subgroups)).join("")}
   if (local < ${ROWS}u && m0 + local < P.rows) {
     let to = i2 * P.dst_nb2 + i3 * P.dst_nb3 + 4u * (P.first + m0 + local);
-    ${columns.map((c) => `dst_set_f32(to + ${c}u * P.dst_nb1, ${value(`y${c}[local]`, c)});`).join(" ")}
+    ${columns.map((c) => storeElement(summed, "m0 + local", `${c}u`, `to + ${c}u * P.dst_nb1`, `y${c}[local]`)).join("\n    ")}
   }
 }
 `;
-}
-
-// The loop of a again, over u: rows lie at the same bytes, sums come behind the others.
-function secondLoop(a: Tensor, b: Tensor, columns: readonly number[]): string {
-  return dotLoop(a, b, columns)
-    .replace(/\ba_/g, "u_")
-    .replace(/\bs(\d)\b/g, (_, c: string) => `s${Number(c) + columns.length}`);
 }
