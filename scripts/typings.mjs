@@ -19,8 +19,14 @@ function prune(folder) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) prune(path);
     else if (path.endsWith(".d.ts") && !kept.has(path)) rmSync(path);
+    else if (path.endsWith(".d.ts")) writeFileSync(path, narrow(readFileSync(path, "utf8")));
   }
   if (readdirSync(folder).length === 0) rmdirSync(folder);
+}
+
+/** One space for each level of indentation. */
+function narrow(text) {
+  return text.replace(/^( {4})+/gm, (blanks) => " ".repeat(blanks.length / 4));
 }
 
 for (const types of entries) keep(resolve(types));
