@@ -166,3 +166,86 @@ test("a device that cannot be opened is a reason, whatever it throws", async () 
     expect(engine.backends()[1]).toMatchObject({ used: false, reason });
   }
 });
+
+describe("a device that is lost", () => {
+  async function lossy(
+    again: "same" | "none",
+  ): Promise<{ engine: Engine; made: RemoteBackend[]; events: unknown[] }> {
+    const made: RemoteBackend[] = [];
+    const events: unknown[] = [];
+    const opener: OpenDevice = async () => {
+      if (made.length > 0 && again === "none")
+        throw new DeviceError("unsupported", "webgpu: no adapter any more");
+      const backend = await RemoteBackend.open("webgpu", { delayMs: 1 });
+      made.push(backend);
+      return { backend, description: `adapter ${made.length}`, software: false };
+    };
+    const logger = { onEvent: (event: unknown) => void events.push(event) };
+    return { engine: await start({ device: "webgpu", logger }, opener), made, events };
+  }
+
+  test.each(["same", "none"] as const)(
+    "fails the run with a typed error, and the next plan works; a device again: %s",
+    async (again) => {
+      const { engine, made, events } = await lossy(again);
+      const g = engine.graph();
+      const x = g.input("x", Type.F32, [4]);
+      const w = g.weight("w", Type.F32, [4, 2]);
+      const y = g.mulMat(w, x).asOutput();
+      g.plan();
+      w.write([1, 2, 3, 4, 5, 6, 7, 8]);
+      x.write([1, 1, 1, 1]);
+      await g.compute();
+      made[0]!.lose();
+      events.length = 0;
+      await expect(g.compute()).rejects.toThrow(expect.objectContaining({ code: "device-lost" }));
+      expect(events).toEqual([{ type: "device-lost", name: "webgpu", reopened: again === "same" }]);
+      expect(engine.backends()[0]).toMatchObject({ name: "webgpu", used: again === "same" });
+      await expect(g.compute()).rejects.toThrow(expect.objectContaining({ code: "device-lost" }));
+      g.plan();
+      expect(engine.splits(g).map((s) => s.backend)).toEqual([again === "same" ? "webgpu" : "cpu"]);
+      w.write([1, 2, 3, 4, 5, 6, 7, 8]);
+      x.write([1, 1, 1, 1]);
+      await g.compute();
+      expect(Array.from((await y.read()) as Float32Array)).toEqual([10, 26]);
+      if (again === "none") return;
+      made[1]!.lose();
+      await expect(g.compute()).rejects.toThrow(expect.objectContaining({ code: "device-lost" }));
+      expect(made.length).toBe(2); // once only
+      g.plan();
+      expect(engine.splits(g).map((s) => s.backend)).toEqual(["cpu"]);
+      g.dispose();
+      expect(engine.memory()).toMatchObject({ weights: 0, compute: 0, records: 0 });
+    },
+  );
+
+  test("and noticed by a read is forgotten by the next plan", async () => {
+    const { engine, made } = await lossy("none");
+    const g = engine.graph();
+    const w = g.weight("w", Type.F32, [4]);
+    const y = g.sqr(w).asOutput();
+    g.plan();
+    w.write([1, 2, 3, 4]);
+    await g.compute();
+    made[0]!.lose();
+    await expect(y.read()).rejects.toThrow(expect.objectContaining({ code: "device-lost" }));
+    g.plan();
+    w.write([1, 2, 3, 4]);
+    await g.compute();
+    expect(Array.from((await y.read()) as Float32Array)).toEqual([1, 4, 9, 16]);
+  });
+
+  test("pins to it do not hold any more", async () => {
+    const { engine, made } = await lossy("none");
+    const g = engine.graph();
+    const x = g.input("x", Type.F32, [4]);
+    const y = g.pin(g.sqr(x), "webgpu").asOutput();
+    g.plan();
+    made[0]!.lose();
+    await expect(g.compute()).rejects.toThrow();
+    g.plan();
+    x.write([1, 2, 3, 4]);
+    await g.compute();
+    expect(Array.from((await y.read()) as Float32Array)).toEqual([1, 4, 9, 16]);
+  });
+});

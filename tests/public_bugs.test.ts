@@ -239,7 +239,7 @@ const INDEX: Record<string, readonly [file: string, title: string] | string> = {
   B6: ["engine.test.ts", "a wasm file that is none says what it is instead"],
   B8: ["gguf_url.test.ts", "heals by itself"],
   B10: ["dist.test.ts", "no eval"],
-  B12: ["dist.test.ts", "stay under 1 MB"],
+  B12: ["dist.test.ts", "stays under 1 MB"],
   B14: ["public_bugs.test.ts", "B14"],
   W1: "webgpu",
   W2: "webgpu",

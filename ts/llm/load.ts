@@ -16,9 +16,8 @@ import type { Allocation } from "../runtime/allocation.ts";
 import type { Buffer } from "../runtime/backend.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
-import { Context, graphList } from "./context.ts";
+import { Context } from "./context.ts";
 import { Embedder } from "./embed.ts";
-import { embeddingGraphList } from "./embedding_graph.ts";
 import type { ProgressListener } from "./generate.ts";
 import { Model } from "./model.ts";
 import {
@@ -26,6 +25,7 @@ import {
   layerCount,
   type ModelHeader,
   type ModelPlan,
+  plannedGraphs,
   planModel,
   readModelHeader,
 } from "./plan_model.ts";
@@ -122,8 +122,11 @@ interface Taken {
 // Memory for the weights, and the certainty that a device has enough for the rest: with fewer layers there if need be.
 async function take(engine: Engine, header: ModelHeader, options: LoadOptions): Promise<Taken> {
   let layers = options.gpuLayers;
-  for (;;) {
+  for (let ready = false; ;) {
     const plan = planModel(engine, header, { ...options, gpuLayers: layers });
+    // Afterwards backends may be able to do less than before.
+    if (!ready && (ready = await engine.prepare(plannedGraphs(plan), options.signal))) continue;
+    ready = true;
     try {
       return await takeFor(engine, plan);
     } catch (error) {
@@ -202,13 +205,9 @@ function placeOf(t: Tensor, { name, offset, nBytes }: TensorInfo): Part {
 }
 
 // Before graphs are planned: their records carry the layout.
-function layQuads(engine: Engine, { context, embedding, weights }: ModelPlan): void {
-  const graphs = [
-    ...(context === undefined ? [] : graphList(context.graphs)),
-    ...(embedding === undefined ? [] : embeddingGraphList(embedding)),
-  ];
-  const fit = quadLeafs(graphs.map((graph) => graph.program()));
-  engine.toQuads([...weights.values()].filter((t) => fit.has(t)));
+function layQuads(engine: Engine, plan: ModelPlan): void {
+  const fit = quadLeafs(plannedGraphs(plan).map((graph) => graph.program()));
+  engine.toQuads([...plan.weights.values()].filter((t) => fit.has(t)));
 }
 
 function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {

@@ -84,6 +84,13 @@ export class Metadata {
     return this.#array(key, [FLOAT32, INT32, UINT32], "f32") as ArrayLike<number> | undefined;
   }
 
+  /** A list of bytes, signed or not; undefined when absent. */
+  bytes(key: string): Uint8Array | undefined {
+    const list = this.#array(key, [GgufType.UINT8, GgufType.INT8], "u8") as
+      Uint8Array | Int8Array | undefined;
+    return list === undefined ? undefined : new Uint8Array(list.buffer, list.byteOffset, list.byteLength);
+  }
+
   /** A number given once for all layers, or as an array of exactly `nLayer` equal numbers. */
   perLayer(key: string, nLayer: number, fallback?: number): number {
     if (!this.isArray(key)) return this.u32(key, fallback);

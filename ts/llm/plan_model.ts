@@ -199,12 +199,20 @@ function joined(...lists: readonly (readonly DeviceBytes[])[]): DeviceBytes[] {
   return [...sums].map(([name, bytes]) => ({ name, bytes }));
 }
 
+/** Graphs that get their memory when the model is loaded. */
+export function plannedGraphs({ context, embedding }: ModelPlan): Graph[] {
+  return [
+    ...(context === undefined ? [] : graphList(context.graphs)),
+    ...(embedding === undefined ? [] : embeddingGraphList(embedding)),
+  ];
+}
+
 /** Layers of a model as `gpuLayers` counts them. */
 export function layerCount({ params }: ModelHeader): number {
   return params.layers.length + 1;
 }
 
-// What shall not go to the device is pinned to the CPU; the rest is the scheduler's choice.
+// What shall not go to the device is pinned to the CPU, the rest goes there if it can.
 function pinLayers(engine: Engine, p: Params, leafs: Iterable<Tensor>, gpuLayers: number | undefined): void {
   if (gpuLayers === undefined) return;
   if (!Number.isInteger(gpuLayers) || gpuLayers < 0) {
@@ -226,6 +234,7 @@ function pinLayers(engine: Engine, p: Params, leafs: Iterable<Tensor>, gpuLayers
     const isInput = /^(?:token_embd|position_embd|token_types)\./.test(t.name) && !tied;
     const index = layer === undefined ? (isInput ? 0 : p.layers.length) : Number(layer);
     if (index < first) engine.pin(t, engine.backend.name);
+    else engine.prefer([t], engine.devices[0]!.name);
   }
 }
 

@@ -4,7 +4,8 @@ import { FormatError, GraphError, checkOptions } from "../errors.ts";
 import { Bpe } from "./bpe.ts";
 import { StreamDecoder } from "./decoder.ts";
 import type { Metadata } from "./metadata.ts";
-import { startRule } from "./pretokenizer.ts";
+import { joinsCharacters, startRule } from "./pretokenizer.ts";
+import { RawBpe } from "./raw_bpe.ts";
 import {
   SpecialFinder,
   type SpecialDefaults,
@@ -16,6 +17,7 @@ import {
 } from "./special.ts";
 import type { Splitter } from "./splitter.ts";
 import { Spm, spacePrefix } from "./spm.ts";
+import { Unigram } from "./unigram.ts";
 import { bytesOf } from "./utf8.ts";
 import { WordPiece, cleanSpaces } from "./wordpiece.ts";
 import { CONTROL, UNKNOWN, UNUSED, USER_DEFINED, type Vocab, readVocab } from "./vocab.ts";
@@ -76,6 +78,10 @@ interface Kind {
   readonly defaults: SpecialDefaults;
   /** start token by default */
   readonly addBos: boolean;
+  /** whatever the key says */
+  readonly alwaysBos?: boolean;
+  /** end token by default */
+  readonly addEos?: boolean;
   /** separator between two texts by default */
   readonly addSep: boolean;
   /** a text always stands between the start token and `sep`; keys do not change it */
@@ -99,7 +105,16 @@ const KINDS: Readonly<Record<string, (meta: Metadata) => Kind>> = {
     addSep: startRule(meta).addSep,
     framed: false,
     addSpacePrefix: false,
-    splitter: Bpe,
+    splitter: joinsCharacters(meta) ? RawBpe : Bpe,
+  }),
+  gemma4: () => ({
+    defaults: {},
+    addBos: true,
+    alwaysBos: true,
+    addSep: false,
+    framed: false,
+    addSpacePrefix: false,
+    splitter: RawBpe,
   }),
   bert: () => ({
     defaults: { bos: 101, unk: 100, sep: 102, pad: 0, mask: 103 },
@@ -108,6 +123,15 @@ const KINDS: Readonly<Record<string, (meta: Metadata) => Kind>> = {
     framed: true,
     addSpacePrefix: true,
     splitter: WordPiece,
+  }),
+  t5: (meta) => ({
+    defaults: { eos: 1, unk: 2, pad: 0 },
+    addBos: false,
+    addEos: true,
+    addSep: false,
+    framed: false,
+    addSpacePrefix: meta.bool("tokenizer.ggml.add_space_prefix", false),
+    splitter: Unigram,
   }),
 };
 
@@ -135,8 +159,9 @@ class TokenTable implements Tokenizer {
     this.ids = readSpecialIds(meta, vocab, kind.defaults);
     this.#eog = readEog(meta, vocab, this.ids);
     if (kind.framed) needFrame(model, this.ids);
-    this.addBos = kind.framed || wanted(meta, "bos", kind.addBos, this.ids.bos);
-    this.addEos = kind.framed || wanted(meta, "eos", false, this.ids.eos);
+    const always = kind.framed || (kind.alwaysBos === true && this.ids.bos >= 0);
+    this.addBos = always || wanted(meta, "bos", kind.addBos, this.ids.bos);
+    this.addEos = kind.framed || wanted(meta, "eos", kind.addEos ?? false, this.ids.eos);
     this.addSep = kind.framed || wanted(meta, "sep", kind.addSep, this.ids.sep);
     this.addSpacePrefix = kind.addSpacePrefix;
     this.suppressed = readSuppressed(meta, vocab.size);

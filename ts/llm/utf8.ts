@@ -7,6 +7,16 @@ export function characterBytes(text: Uint8Array, at: number): number {
   return Math.min(size, text.length - at);
 }
 
+/** Does a whole character begin at `at`? */
+export function validCharacter(text: Uint8Array, at: number): boolean {
+  const lead = text[at]!;
+  if (lead < 0x80) return true;
+  const size = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (lead < 0xc2 || lead > 0xf4 || at + size > text.length) return false;
+  for (let i = at + 1; i < at + size; i++) if ((text[i]! & 0xc0) !== 0x80) return false;
+  return true;
+}
+
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const encoder = new TextEncoder();
 

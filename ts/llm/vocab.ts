@@ -47,6 +47,19 @@ export class Vocab {
     return this.#start[id + 1]! - this.#start[id]!;
   }
 
+  /** Byte i of a token's text; -1 past its end. */
+  byteAt(id: number, i: number): number {
+    return i < this.length(id) ? this.#bytes[this.#start[id]! + i]! : -1;
+  }
+
+  /** Order of two texts by their bytes: below 0, 0 or above. */
+  compare(a: number, b: number): number {
+    for (let i = 0; ; i++) {
+      const [x, y] = [this.byteAt(a, i), this.byteAt(b, i)];
+      if (x !== y || x < 0) return x - y;
+    }
+  }
+
   /** Text of a token as a string; broken UTF-8 becomes U+FFFD. */
   text(id: number): string {
     return textOf(this.bytes(id));

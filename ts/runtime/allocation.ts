@@ -4,16 +4,24 @@ import { Flag } from "../../assembly/abi.ts";
 import { DeviceError, GraphError } from "../errors.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { alignUp } from "../shape.ts";
-import type { Backend, Buffer, BufferUse } from "./backend.ts";
+import type { Backend, Buffer, BufferType, BufferUse } from "./backend.ts";
 
 /** Buffers of some leafs, given back together. */
 export class Allocation {
   readonly buffers: readonly Buffer[];
   readonly #tensors: readonly Tensor[];
+  readonly #onDispose: () => void;
+  #lost = false;
 
-  constructor(buffers: readonly Buffer[], tensors: readonly Tensor[]) {
+  constructor(buffers: readonly Buffer[], tensors: readonly Tensor[], onDispose: () => void) {
     this.buffers = buffers;
     this.#tensors = tensors;
+    this.#onDispose = onDispose;
+  }
+
+  /** Part of it was on a device that is gone: those tensors have no place any more. */
+  get lost(): boolean {
+    return this.#lost;
   }
 
   /** bytes */
@@ -33,8 +41,22 @@ export class Allocation {
 
   /** Gives the memory back; the tensors have no place any more. */
   dispose(): void {
-    for (const t of this.#tensors) t.place(undefined);
+    for (const t of this.#tensors) if (this.#holds(t)) t.place(undefined);
     for (const b of this.buffers) b.dispose();
+    this.#onDispose();
+  }
+
+  /** The device with this kind of memory is gone. */
+  lose(type: BufferType): void {
+    if (!this.buffers.some((b) => b.type === type)) return;
+    this.#lost = true;
+    for (const t of this.#tensors)
+      if ((t.placement?.memory as Buffer | undefined)?.type === type) t.place(undefined);
+  }
+
+  // Tensors may have got other memory since.
+  #holds(t: Tensor): boolean {
+    return this.buffers.includes(t.placement?.memory as Buffer);
   }
 }
 
@@ -91,6 +113,7 @@ export function measureLeafs(
  * Gives leafs their memory. Nothing is taken when it fails.
  *
  * @param alloc takes a buffer of a backend
+ * @param onDispose is called when the memory has been given back
  * @throws {GraphError} too-large
  * @throws what `alloc` throws
  */
@@ -98,6 +121,7 @@ export function allocate(
   tensors: readonly Tensor[],
   backendOf: (t: Tensor) => Backend,
   alloc: (backend: Backend, size: number) => Buffer,
+  onDispose: () => void,
 ): Allocation {
   const chunks = layOut(tensors, backendOf);
   const buffers: Buffer[] = [];
@@ -116,7 +140,7 @@ export function allocate(
       tensor.place({ memory: buffers[i]!, offset });
     }
   });
-  return new Allocation(buffers, tensors);
+  return new Allocation(buffers, tensors, onDispose);
 }
 
 /** A buffer of a backend. @throws {DeviceError} buffer-too-large, out-of-memory */

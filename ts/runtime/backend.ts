@@ -122,6 +122,8 @@ export interface Backend {
    * supportsOp knows which kernels failed. Loaders call it; what was not prepared is made ready by the first run.
    */
   prepare?(program: Program, signal?: AbortSignal): Promise<void>;
+  /** kernels that failed their test, and why */
+  refused?(): ReadonlyMap<string, string>;
   /** binds a planned split to its compute buffer; tensors have their placements by then */
   compile(planned: Planned, compute: Buffer): Executable;
   dispose(): void;

@@ -13,6 +13,8 @@ export interface BackendInfo {
   readonly description?: string | undefined;
   /** why it is not used, in a sentence */
   readonly reason?: string | undefined;
+  /** kernels that are not trusted, with the reason: their operators run on the CPU */
+  readonly refused?: ReadonlyMap<string, string> | undefined;
   /** times the speed of the CPU, as measured; absent when nothing was measured */
   readonly speed?: number | undefined;
 }

@@ -16,6 +16,8 @@ export interface ReservationHost {
   prepare(graphs: readonly Graph[], reserved: readonly PlannedProgram[]): readonly PlannedProgram[];
   /** a compute buffer of backend `b` */
   alloc(b: number, nBytes: number): Buffer;
+  /** Does the buffer belong to backend `b` as it is now? */
+  isOf(b: number, buffer: Buffer): boolean;
   bind(planned: PlannedProgram, buffers: Buffers): Executable;
   drop(planned: PlannedProgram): void;
   /** one run at a time: they share the control block, and graphs share compute buffers */
@@ -148,7 +150,7 @@ export class Reservation {
   #ensure(planned: readonly PlannedProgram[]): void {
     const old = this.#buffers;
     const needed = planned[0]!.sizes.map((_, b) => largest(planned.map((p) => p.sizes[b])));
-    const grows = needed.map((n, b) => n !== undefined && (old[b] === undefined || old[b].size < n));
+    const grows = needed.map((n, b) => n !== undefined && !this.#serves(old[b], b, n));
     if (!grows.includes(true)) return;
     const from = this.nBytes;
     if (this.#running > 0) throw this.#cannotGrow(needed);
@@ -161,6 +163,10 @@ export class Reservation {
     }
     taken.forEach((buffer, b) => buffer !== undefined && old[b]?.dispose());
     this.#host.grown(from, this.nBytes, this.#members.size);
+  }
+
+  #serves(buffer: Buffer | undefined, b: number, nBytes: number): boolean {
+    return buffer !== undefined && buffer.size >= nBytes && this.#host.isOf(b, buffer);
   }
 
   #take(needed: readonly (number | undefined)[], grows: readonly boolean[]): Buffers {

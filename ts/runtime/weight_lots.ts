@@ -38,6 +38,11 @@ export class WeightLots {
     }
   }
 
+  /** Forgets lots that were on a device which is gone: their graphs may bring them anew. */
+  dropLost(): void {
+    for (const lot of new Set(this.#lots.values())) if (lot.memory.lost) this.#free(lot);
+  }
+
   #free(lot: Lot): void {
     for (const t of lot.tensors) this.#lots.delete(t);
     lot.memory.dispose();

@@ -21,6 +21,7 @@ export class Scheduler {
   /** where leafs were promised memory by the graphs that came first */
   readonly #homes = new WeakMap<Tensor, number>();
   readonly #kept = new WeakMap<Graph, { readonly assignment: Assignment; readonly pins: number }>();
+  readonly #preferred = new WeakMap<Tensor, number>();
   /** leafs whose graphs stay on one backend */
   readonly #confined = new WeakMap<Tensor, number>();
   /** calls of pin() */
@@ -40,6 +41,12 @@ export class Scheduler {
     this.#pinned++;
     if (name === undefined) this.#pins.delete(tensor);
     else this.#pins.set(tensor, this.#indexOf(name));
+  }
+
+  /** Leafs should have their memory there, as long as all that goes with them can. @throws {GraphError} bad-param */
+  prefer(leafs: Iterable<Tensor>, name: string): void {
+    const b = this.#indexOf(name);
+    for (const t of leafs) this.#preferred.set(t, b);
   }
 
   /** Graphs that read one of these leafs run on one backend as a whole. @throws {GraphError} bad-param */
@@ -62,7 +69,8 @@ export class Scheduler {
 
   /** The backend that a leaf has, or shall have, its memory on. */
   homeOf(t: Tensor): Backend {
-    const b = this.#placed(t) ?? this.#pins.get(t) ?? this.#confined.get(t) ?? this.#homes.get(t) ?? 0;
+    const promised = [this.#pins, this.#confined, this.#homes].map((map) => this.#alive(map.get(t)));
+    const b = this.#placed(t) ?? promised.find((x) => x !== undefined) ?? this.backends.findIndex(isAlive);
     return this.backends[b]!;
   }
 
@@ -91,12 +99,17 @@ export class Scheduler {
     const only = program.leafs.map((t) => this.#confined.get(t)).find((b) => b !== undefined);
     if (only !== undefined) return new Map(tensorsOf(program).map((t) => [t.root, only]));
     const last = this.#kept.get(graph);
-    if (last === undefined || last.pins !== this.#pinned) return this.#assignAnew(program);
+    if (last === undefined || last.pins !== this.#pinned || !this.backends.every(isAlive))
+      return this.#assignAnew(program);
     try {
       const home = (t: Tensor): number | undefined => (t.isLeaf ? this.#homeIndex(t) : undefined);
       const moved = program.leafs.some((t) => (home(t) ?? last.assignment.get(t)) !== last.assignment.get(t));
       if (moved) return this.#assignAnew(program);
-      const kept: Demands = { pinned: (t) => this.#pins.get(t), home: (t) => last.assignment.get(t) };
+      const kept: Demands = {
+        pinned: (t) => this.#pins.get(t),
+        home: (t) => last.assignment.get(t),
+        preferred: () => undefined,
+      };
       return assign(program, this.backends, kept);
     } catch {
       return this.#assignAnew(program); // a backend can no longer do what it could
@@ -105,14 +118,15 @@ export class Scheduler {
 
   #assignAnew(program: Program): Assignment {
     return assign(program, this.backends, {
-      pinned: (t) => this.#pins.get(t),
+      pinned: (t) => this.#alive(this.#pins.get(t)),
       home: (t) => (t.isLeaf ? this.#homeIndex(t) : undefined),
+      preferred: (t) => this.#alive(this.#preferred.get(t)),
     });
   }
 
   // Where a leaf has its memory, or was promised it; a pin that comes later than a promise takes it back.
   #homeIndex(t: Tensor): number | undefined {
-    return this.#placed(t) ?? (this.#pins.has(t) ? undefined : this.#homes.get(t));
+    return this.#placed(t) ?? (this.#pins.has(t) ? undefined : this.#alive(this.#homes.get(t)));
   }
 
   #cut(program: Program, assignment: Assignment, options: PlanOrder): Schedule {
@@ -141,15 +155,26 @@ export class Scheduler {
     return { ...schedule, program: ordered, splits: [{ ...schedule.splits[0]!, program: ordered }] };
   }
 
+  // What was said of a device that is gone does not hold any more.
+  #alive(b: number | undefined): number | undefined {
+    return b === undefined || isAlive(this.backends[b]!) ? b : undefined;
+  }
+
   #placed(t: Tensor): number | undefined {
     const memory = t.placement?.memory as Partial<Buffer> | undefined;
     if (memory === undefined) return undefined;
     const b = this.backends.findIndex((backend) => backend.bufferType === memory.type);
-    return b < 0 ? undefined : b;
+    return b < 0 ? undefined : this.#alive(b);
   }
 
   #checkHome(t: Tensor): void {
-    if ((t.flags & Flag.EXTERNAL) === 0 || t.placement === undefined || this.#placed(t) !== undefined) return;
+    const type = (t.placement?.memory as Partial<Buffer> | undefined)?.type;
+    if ((t.flags & Flag.EXTERNAL) === 0 || t.placement === undefined) return;
+    if (this.backends.some((b) => b.bufferType === type)) return;
     throw new GraphError("bad-source", `${t.label()}: lies in memory of another engine`, { tensor: t.name });
   }
+}
+
+function isAlive(backend: Backend): boolean {
+  return backend.lost === undefined;
 }

@@ -17,6 +17,8 @@ export interface Demands {
   pinned(t: Tensor): number | undefined;
   /** its memory is there already, or was promised there */
   home(t: Tensor): number | undefined;
+  /** it should be there if all that goes with it can */
+  preferred(t: Tensor): number | undefined;
 }
 
 /** No backend yet. */
@@ -56,7 +58,7 @@ export class Things {
   /** @throws {GraphError} unsupported-op, bad-plan for demands that contradict each other */
   constructor(program: Program, backends: readonly Backend[], demands: Demands) {
     this.#backends = backends;
-    const all = 2 ** backends.length - 1;
+    const all = backends.reduce((bits, b, k) => bits | (b.lost === undefined ? 1 << k : 0), 0);
     for (const t of [...program.leafs, ...program.nodes.map((n) => n.tensor)]) {
       if (t.viewSrc === undefined) this.#add(t, all, demands);
     }
@@ -65,6 +67,7 @@ export class Things {
     for (const n of nodes) this.#narrow(n, demands);
     for (const n of nodes) this.#follow(n);
     for (const n of nodes) this.#joinWeights(n);
+    for (const t of program.leafs) this.#prefer(t, demands.preferred(t));
   }
 
   /** The group of a tensor or of the tensor it looks into. */
@@ -113,11 +116,18 @@ export class Things {
     this.#pins.add(t.root);
   }
 
+  #prefer(t: Tensor, b: number | undefined): void {
+    const i = this.groupOf(t);
+    if (b !== undefined && this.#fixed[i] === FREE && this.allows(i, b)) this.#fixed[i] = b;
+  }
+
   // The backends that have a kernel. Weights in quads are read where they lie only.
   #narrow(n: ProgramNode, demands: Demands): void {
     const i = this.groupOf(n.tensor);
     let able = 0;
-    this.#backends.forEach((b, k) => (able |= b.supportsOp(n.tensor, n.src) ? 1 << k : 0));
+    this.#backends.forEach(
+      (b, k) => (able |= b.lost === undefined && b.supportsOp(n.tensor, n.src) ? 1 << k : 0),
+    );
     for (const s of n.src) {
       const home = s === undefined || (s.root.flags & Flag.QUADS) === 0 ? undefined : demands.home(s.root);
       if (home !== undefined) able &= 1 << home;
