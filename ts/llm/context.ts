@@ -85,7 +85,6 @@ export class Context {
     this.nBatch = graphs.batch?.nTokens ?? 1;
     engine.settle(graphList(graphs));
     this.#cacheMemory = engine.allocate(cacheTensors(graphs.cache), "kv");
-    this.#cacheMemory.clear();
     try {
       engine.reserve(graphList(graphs));
     } catch (error) {

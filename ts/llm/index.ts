@@ -14,6 +14,7 @@ export type {
   ChatUsage,
   FinishReason,
 } from "./chat/response.ts";
+export type { MadeToolCall } from "./chat/tool_calls.ts";
 export type { Embedding, EmbedOptions } from "./embed.ts";
 export type { EvaluateOptions, Evaluation } from "./evaluate.ts";
 export type {
@@ -26,6 +27,7 @@ export type {
 } from "./generate.ts";
 export type { TokenLogprobs, TokenProbability } from "./logprobs.ts";
 export { type CreateContextOptions, Model as LocalModel } from "./model.ts";
+export type { ModelContext as LocalModelContext } from "./model_context.ts";
 export type { Params, RopeScaling } from "./params.ts";
 export {
   type ContextOptions,
