@@ -300,7 +300,7 @@ test("two graphs of equal shapes and other wiring each get a plan of their own",
 test("inputs without OUTPUT may be consumed in place, and say so when read", () =>
   withEngine({}, async (engine) => {
     const g = engine.graph();
-    const x = g.leaf("x", Type.F32, [1000]).asInput();
+    const x = g.leaf("x", Type.F32, [1000]);
     g.sqr(x).asOutput();
     const plan = g.plan();
     expect(plan.nBytes).toBe(Math.ceil(4000 / 32) * 32);

@@ -40,7 +40,7 @@ describe("the package for JSR", () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "slackwater-jsr-"));
-    const script = await runCommand(process.execPath, ["scripts/jsr.mjs", tree()], { limitMs: LIMIT_MS });
+    const script = await runCommand(process.execPath, [".ci/package/jsr.mjs", tree()], { limitMs: LIMIT_MS });
     expect(script).toMatchObject({ code: 0, stderr: "" });
     const entries = await readdir(tree(), { recursive: true, withFileTypes: true });
     files = entries.filter((e) => e.isFile()).map((e) => join(e.parentPath, e.name));

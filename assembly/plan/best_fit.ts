@@ -5,14 +5,22 @@
 // An allocation goes to the smallest block that holds it, of equals to the later one; the last block is taken only when
 // no other fits. Freed bytes join their neighbours.
 
-import { getf, putf } from "./work";
+/** Free bytes [offset, offset + size). */
+@unmanaged
+class Block {
+  offset: f64;
+  size: f64;
+}
 
-/** A free list in caller's memory: `max` highest end so far, `count` blocks of {offset, size} f64 pairs at `blocks`. */
+const BLOCK: usize = offsetof<Block>();
+
+/** A free list in caller's memory: `max` highest end so far. */
 @unmanaged
 export class Fit {
   max: f64;
+  /** addresses [blocks, end) */
   blocks: usize;
-  count: i32;
+  end: usize;
   /** blocks looked at, for callers that limit their work */
   seen: f64;
 }
@@ -28,45 +36,45 @@ export function fitInit(at: usize): Fit {
   f.max = 0;
   f.seen = 0;
   f.blocks = (at + offsetof<Fit>() + 7) & ~7;
-  f.count = 1;
-  putf(f.blocks, 0, 0);
-  putf(f.blocks, 1, Infinity);
+  f.end = f.blocks + BLOCK;
+  const all = changetype<Block>(f.blocks);
+  all.offset = 0;
+  all.size = Infinity;
   return f;
 }
 
-function removeBlock(f: Fit, i: i32): void {
-  const p = f.blocks + ((<usize>i) << 4);
-  f.count--;
-  memory.copy(p, p + 16, (<usize>(f.count - i)) << 4);
+function removeBlock(f: Fit, b: Block): void {
+  const at = changetype<usize>(b);
+  f.end -= BLOCK;
+  memory.copy(at, at + BLOCK, f.end - at);
 }
 
-function insertBlock(f: Fit, i: i32, offset: f64, size: f64): void {
-  const p = f.blocks + ((<usize>i) << 4);
-  memory.copy(p + 16, p, (<usize>(f.count - i)) << 4);
-  f.count++;
-  store<f64>(p, offset);
-  store<f64>(p, size, 8);
+function insertBlock(f: Fit, b: Block, offset: f64, size: f64): void {
+  const at = changetype<usize>(b);
+  memory.copy(at + BLOCK, at, f.end - at);
+  f.end += BLOCK;
+  b.offset = offset;
+  b.size = size;
 }
 
 /** Offset for `size` bytes. */
 export function fitAlloc(f: Fit, size: f64): f64 {
   if (size == 0) return 0;
-  const last = f.count - 1;
-  const blocks = f.blocks;
-  let at = last;
+  const last = f.end - BLOCK;
+  let b = changetype<Block>(last);
   let best: f64 = Infinity;
-  for (let i = 0; i < last; i++) {
-    const s = getf(blocks, 2 * i + 1);
+  for (let at = f.blocks; at < last; at += BLOCK) {
+    const s = changetype<Block>(at).size;
     if (s >= size && s <= best) {
       best = s;
-      at = i;
+      b = changetype<Block>(at);
     }
   }
-  f.seen += f64(f.count);
-  const offset = getf(blocks, 2 * at);
-  putf(blocks, 2 * at, offset + size);
-  putf(blocks, 2 * at + 1, getf(blocks, 2 * at + 1) - size);
-  if (getf(blocks, 2 * at + 1) == 0) removeBlock(f, at);
+  f.seen += f64((f.end - f.blocks) / BLOCK);
+  const offset = b.offset;
+  b.offset = offset + size;
+  b.size -= size;
+  if (b.size == 0) removeBlock(f, b);
   f.max = max(f.max, offset + size);
   return offset;
 }
@@ -74,23 +82,23 @@ export function fitAlloc(f: Fit, size: f64): f64 {
 /** Gives [offset, offset + size) back. */
 export function fitFree(f: Fit, offset: f64, size: f64): void {
   if (size == 0) return;
-  const blocks = f.blocks;
-  let l = 0;
-  for (let r = f.count; l < r;) {
-    const k = (l + r) >> 1;
-    if (getf(blocks, 2 * k) < offset) l = k + 1;
+  let l = f.blocks;
+  for (let r = f.end; l < r;) {
+    const k = l + (((r - l) >> 1) & -BLOCK);
+    if (changetype<Block>(k).offset < offset) l = k + BLOCK;
     else r = k;
   }
   // Block l is the first behind the freed bytes; there always is one, the last never goes.
-  const joinsNext = getf(blocks, 2 * l) == offset + size;
-  const prev = l - 1;
-  const joinsPrev = l > 0 && getf(blocks, 2 * prev) + getf(blocks, 2 * prev + 1) == offset;
-  if (joinsPrev) {
-    const more = joinsNext ? size + getf(blocks, 2 * l + 1) : size;
-    putf(blocks, 2 * prev + 1, getf(blocks, 2 * prev + 1) + more);
-    if (joinsNext) removeBlock(f, l);
+  const next = changetype<Block>(l);
+  const joinsNext = next.offset == offset + size;
+  const prev = changetype<Block>(l - BLOCK);
+  if (l > f.blocks && prev.offset + prev.size == offset) {
+    prev.size += size;
+    if (!joinsNext) return;
+    prev.size += next.size;
+    removeBlock(f, next);
   } else if (joinsNext) {
-    putf(blocks, 2 * l, offset);
-    putf(blocks, 2 * l + 1, getf(blocks, 2 * l + 1) + size);
-  } else insertBlock(f, l, offset, size);
+    next.offset = offset;
+    next.size += size;
+  } else insertBlock(f, next, offset, size);
 }

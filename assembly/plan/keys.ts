@@ -2,7 +2,7 @@
 
 import { rangeMax } from "./sections";
 import { skyline } from "./skyline";
-import { getf, geti, lg, Plan, putf, random } from "./work";
+import { getf, geti, lg, Plan, putf, random, some } from "./work";
 
 // Trouble of a section is halved everywhere once it passes this.
 const TROUBLE_MAX: f64 = 50;
@@ -69,13 +69,11 @@ function runKeys(p: Plan, w: Weights): void {
   if (peak > p.lowerBound) learn(p);
 }
 
-function fixed(p: Plan, w: Weights, size: f64, load: f64, sections: f64): void {
-  w.lifetime = 0;
+function fixed(p: Plan, w: Weights, size: i32, load: i32, sections: i32): void {
+  memory.fill(changetype<usize>(w), 0, KEY_BYTES);
   w.size = size;
   w.load = load;
   w.sections = sections;
-  w.trouble = 0;
-  w.noise = 0;
   runKeys(p, w);
 }
 
@@ -97,12 +95,12 @@ export function quick(p: Plan, at: usize, aim: f64): void {
 export function improve(p: Plan, at: usize, aim: f64, stop: f64): void {
   const w = changetype<Weights>(at);
   while (p.best > aim && p.work < stop) {
-    w.lifetime = random(p) < 0.5 ? random(p) : 0;
+    w.lifetime = some(p, 0.5, 1);
     w.size = random(p) * 1.2;
-    w.load = random(p) < 0.5 ? random(p) * 16 : 0;
+    w.load = some(p, 0.5, 16);
     w.sections = random(p) * 1.2;
-    w.trouble = random(p) < 0.6 ? random(p) * 2 : 0;
-    w.noise = random(p) < 0.5 ? random(p) * 0.3 : 0;
+    w.trouble = some(p, 0.6, 2);
+    w.noise = some(p, 0.5, 0.3);
     runKeys(p, w);
   }
 }

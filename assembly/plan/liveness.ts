@@ -11,9 +11,29 @@
 import { Flag, MAX_SRC, NODE_BYTES, NODE_NE, NODE_SRC } from "../abi";
 import { Node, srcAt } from "../node";
 import { Fit, fitAlloc, fitBytes, fitFree, fitInit } from "./best_fit";
-import { getf, geti, lay, pad, Plan, putf, puti, take } from "./work";
+import { getf, lay, pad, Plan, putf, puti, take } from "./work";
 
-/** The records under study and what the pass finds out about them. Arrays are i32 per record unless said otherwise. */
+/** What a pass finds out about one record. */
+@unmanaged
+export class Life {
+  /** uses still to come */
+  children: i32;
+  /** views of it that are still in use */
+  views: i32;
+  // From here on -1: none.
+  /** list entry its bytes lie in */
+  entry: i32;
+  /** list entry it owns now: not freed, not taken over */
+  held: i32;
+  /** record whose memory was taken over */
+  parent: i32;
+  /** list entry of its scratch */
+  scratch: i32;
+}
+
+const LIFE: usize = offsetof<Life>();
+
+/** The records under study. */
 @unmanaged
 export class Live {
   records: usize;
@@ -23,18 +43,8 @@ export class Live {
   buffer: i32;
   /** in place through views, late leafs */
   ours: bool;
-  /** uses still to come */
-  children: usize;
-  /** views of it that are still in use */
-  views: usize;
-  /** list entry its bytes lie in, or -1 */
-  entry: usize;
-  /** list entry it owns now, or -1: freed, taken over, or never had */
-  held: usize;
-  /** record whose memory was taken over, or -1 */
-  parent: usize;
-  /** list entry of its scratch, or -1 */
-  scratch: usize;
+  /** a Life per record */
+  lives: usize;
   /** per list entry: record, or ~record for a scratch */
   owner: usize;
   /** f64 per list entry: bytes of its present owner; less than the entry's own after a smaller result took over */
@@ -45,12 +55,11 @@ export class Live {
   peak: f64;
 }
 
-const PER_RECORD: usize = 24;
 const PER_ENTRY: usize = 36;
 
 /** Bytes for `n` records with at most `entries` tensors and scratches to place. */
 export function liveBytes(n: i32, entries: i32): usize {
-  return offsetof<Live>() + 64 + <usize>n * PER_RECORD + <usize>entries * PER_ENTRY + fitBytes(entries);
+  return offsetof<Live>() + 64 + <usize>n * LIFE + <usize>entries * PER_ENTRY + fitBytes(entries);
 }
 
 
@@ -59,10 +68,18 @@ export function nodeAt(records: usize, i: i32): Node {
   return changetype<Node>(records + <usize>i * NODE_BYTES);
 }
 
-
-@inline
 function indexOf(l: Live, n: Node): i32 {
   return <i32>((changetype<usize>(n) - l.records) / NODE_BYTES);
+}
+
+/** The Life of record i. */
+@inline
+export function lifeAt(l: Live, i: i32): Life {
+  return changetype<Life>(l.lives + <usize>i * LIFE);
+}
+
+function lifeOf(l: Live, n: Node): Life {
+  return lifeAt(l, indexOf(l, n));
 }
 
 /** Has memory of its own that somebody must plan. */
@@ -72,13 +89,12 @@ export function needsPlace(n: Node): bool {
 
 /** Cuts the arrays out of the workspace. */
 export function liveInit(p: Plan, records: usize, nLeafs: i32, nNodes: i32, buffer: i32, entries: i32): Live {
-  const n = (<usize>(nLeafs + nNodes)) << 2;
   const l = changetype<Live>(take(p, offsetof<Live>()));
   l.records = records;
   l.nLeafs = nLeafs;
   l.nNodes = nNodes;
   l.buffer = buffer;
-  lay(p, changetype<usize>(l) + offsetof<Live>("children"), 6, n); // children .. scratch
+  l.lives = take(p, <usize>(nLeafs + nNodes) * LIFE);
   const count = <usize>entries;
   lay(p, changetype<usize>(p) + offsetof<Plan>("lower"), 2, count << 2); // lower, upper
   lay(p, changetype<usize>(p) + offsetof<Plan>("bytes"), 2, count << 3); // bytes, offset
@@ -93,54 +109,44 @@ export function livePass(p: Plan, l: Live, ours: bool): void {
   l.ours = ours;
   reset(p, l);
   for (let i = 0; i < l.nLeafs; i++) {
-    if (!ours || nodeAt(l.records, i).flags & Flag.INPUT) alloc(p, l, i, 0);
+    const n = nodeAt(l.records, i);
+    if (!ours || n.flags & Flag.INPUT) alloc(p, l, n, 0);
   }
-  for (let i = l.nLeafs, e = i + l.nNodes; i < e; i++) countUses(p, l, i);
+  for (let i = l.nLeafs, e = i + l.nNodes; i < e; i++) countUses(p, l, nodeAt(l.records, i));
   for (let i = 0; i < l.nLeafs; i++) {
-    if (geti(l.children, i) == 0) alloc(p, l, i, 0);
+    if (lifeAt(l, i).children == 0) alloc(p, l, nodeAt(l.records, i), 0);
   }
   for (let step = 0; step < l.nNodes; step++) walk(p, l, step);
 }
 
 function reset(p: Plan, l: Live): void {
-  const n = (<usize>(l.nLeafs + l.nNodes)) << 2;
   p.nList = 0;
-  memory.fill(l.children, 0, n);
-  memory.fill(l.views, 0, n);
-  memory.fill(l.entry, 0xff, n);
-  memory.fill(l.held, 0xff, n);
-  memory.fill(l.parent, 0xff, n);
-  memory.fill(l.scratch, 0xff, n);
+  const first = offsetof<Life>("entry");
+  for (let i = 0, e = l.nLeafs + l.nNodes; i < e; i++) {
+    const x = changetype<usize>(lifeAt(l, i));
+    memory.fill(x, 0, first);
+    memory.fill(x + first, 0xff, LIFE - first);
+  }
   fitInit(changetype<usize>(l.fit));
   l.alive = 0;
   l.peak = 0;
   for (let i = 0, e = l.nLeafs; i < e; i++) countView(l, nodeAt(l.records, i));
 }
 
-
-@inline
-function add(a: usize, i: i32, k: i32): i32 {
-  const v = geti(a, i) + k;
-  puti(a, i, v);
-  return v;
-}
-
 function countView(l: Live, n: Node): void {
   const root = n.viewSrc;
-  if (root != null) add(l.views, indexOf(l, root), 1);
+  if (root != null) lifeOf(l, root).views++;
 }
 
 // Inputs are given their memory here, before any node has its own.
-function countUses(p: Plan, l: Live, i: i32): void {
-  const n = nodeAt(l.records, i);
+function countUses(p: Plan, l: Live, n: Node): void {
   countView(l, n);
-  if (n.flags & Flag.INPUT) alloc(p, l, i, 0);
+  if (n.flags & Flag.INPUT) alloc(p, l, n, 0);
   for (let k = 0; k < MAX_SRC; k++) {
     const s = srcAt(n, k);
     if (s == null || s == n) continue;
-    const j = indexOf(l, s);
-    add(l.children, j, 1);
-    if (s.flags & Flag.INPUT) alloc(p, l, j, 0);
+    lifeOf(l, s).children++;
+    if (s.flags & Flag.INPUT) alloc(p, l, s, 0);
   }
 }
 
@@ -166,14 +172,13 @@ function leave(p: Plan, l: Live, e: i32, step: i32): void {
   l.alive -= size;
 }
 
-// Gives record i memory unless it has some, is a view, or is not ours.
-function alloc(p: Plan, l: Live, i: i32, step: i32): void {
-  const n = nodeAt(l.records, i);
-  if (n.buffer != l.buffer || !needsPlace(n) || geti(l.entry, i) >= 0) return;
-  if (n.flags & Flag.INPLACE && takeOver(p, l, n, i)) return;
-  const e = enter(p, l, i, n.size, step);
-  puti(l.entry, i, e);
-  puti(l.held, i, e);
+// Gives a record memory unless it has some, is a view, or is not ours.
+function alloc(p: Plan, l: Live, n: Node, step: i32): void {
+  const x = lifeOf(l, n);
+  if (n.buffer != l.buffer || x.entry >= 0 || !needsPlace(n)) return;
+  if (n.flags & Flag.INPLACE && takeOver(p, l, n, x)) return;
+  x.entry = enter(p, l, indexOf(l, n), n.size, step);
+  x.held = x.entry;
 }
 
 function walk(p: Plan, l: Live, step: i32): void {
@@ -183,12 +188,12 @@ function walk(p: Plan, l: Live, step: i32): void {
     const s = srcAt(n, k);
     if (s == null || s == n) continue;
     const root = s.viewSrc;
-    alloc(p, l, indexOf(l, root != null ? root : s), step);
+    alloc(p, l, root != null ? root : s, step);
   }
-  alloc(p, l, i, step);
+  alloc(p, l, n, step);
   if (n.scratch > 0 && n.buffer == l.buffer) {
     const e = enter(p, l, ~i, n.scratch, step);
-    puti(l.scratch, i, e);
+    lifeAt(l, i).scratch = e;
     leave(p, l, e, step);
   }
   for (let k = 0; k < MAX_SRC; k++) {
@@ -199,19 +204,18 @@ function walk(p: Plan, l: Live, step: i32): void {
 
 // One use of s is over.
 function used(p: Plan, l: Live, s: Node, step: i32): void {
-  const i = indexOf(l, s);
-  if (add(l.children, i, -1) > 0 || geti(l.views, i) > 0 || s.flags & Flag.OUTPUT) return;
+  let x = lifeOf(l, s);
+  x.children--;
+  if (x.children > 0 || x.views > 0 || s.flags & Flag.OUTPUT) return;
   const root = s.viewSrc;
-  if (root == null) return release(p, l, i, step);
-  const r = indexOf(l, root);
-  if (add(l.views, r, -1) == 0 && geti(l.children, r) == 0 && !(root.flags & Flag.OUTPUT))
-    release(p, l, r, step);
-}
-
-function release(p: Plan, l: Live, i: i32, step: i32): void {
-  const e = geti(l.held, i);
+  if (root != null) {
+    x = lifeOf(l, root);
+    x.views--;
+    if (x.views != 0 || x.children != 0 || root.flags & Flag.OUTPUT) return;
+  }
+  const e = x.held;
   if (e < 0) return;
-  puti(l.held, i, -1);
+  x.held = -1;
   leave(p, l, e, step);
 }
 
@@ -226,20 +230,21 @@ function sameLayout(a: Node, b: Node): bool {
 }
 
 // In place: the first source that dies here, lies as the result will, and whose memory is ours.
-function takeOver(p: Plan, l: Live, n: Node, i: i32): bool {
+function takeOver(p: Plan, l: Live, n: Node, x: Life): bool {
   const size = pad(n.size, p.align);
   for (let k = 0; k < MAX_SRC; k++) {
     const s = srcAt(n, k);
     if (s == null || s == n || !sameLayout(s, n) || s.flags & Flag.OUTPUT) continue;
-    const j = dying(l, s);
-    if (j < 0) continue;
-    const e = geti(l.held, j);
+    const owner = dying(l, s);
+    if (owner == null) continue;
+    const y = lifeOf(l, owner);
+    const e = y.held;
     if (e < 0 || getf(l.now, e) < size) continue;
     trim(p, l, e, size);
-    puti(l.held, j, -1);
-    puti(l.entry, i, e);
-    puti(l.held, i, e);
-    puti(l.parent, i, j);
+    y.held = -1;
+    x.entry = e;
+    x.held = e;
+    x.parent = indexOf(l, owner);
     return true;
   }
   return false;
@@ -253,13 +258,13 @@ function trim(p: Plan, l: Live, e: i32, size: f64): void {
   putf(l.now, e, size);
 }
 
-// The record whose memory is free once this use of s is over, or -1.
-function dying(l: Live, s: Node): i32 {
-  const j = indexOf(l, s);
-  if (geti(l.children, j) != 1 || geti(l.views, j) != 0) return -1;
+// The record whose memory is free once this use of s is over, or null.
+function dying(l: Live, s: Node): Node | null {
+  const x = lifeOf(l, s);
+  if (x.children != 1 || x.views != 0) return null;
   const root = s.viewSrc;
-  if (root == null) return j;
-  if (!l.ours || s.viewOffs != 0 || root.flags & Flag.OUTPUT) return -1;
-  const r = indexOf(l, root);
-  return geti(l.views, r) == 1 && geti(l.children, r) == 0 ? r : -1;
+  if (root == null) return s;
+  if (!l.ours || s.viewOffs != 0 || root.flags & Flag.OUTPUT) return null;
+  const y = lifeOf(l, root);
+  return y.views == 1 && y.children == 0 ? root : null;
 }

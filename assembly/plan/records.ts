@@ -1,7 +1,7 @@
 // Planning node records: the smaller of two sets of liveness rules, the result written into the records.
 
 import { PLAN_RESULT_BYTES, PlanStatus } from "../abi";
-import { Live, liveBytes, liveInit, livePass, needsPlace, nodeAt } from "./liveness";
+import { lifeAt, Live, liveBytes, liveInit, livePass, needsPlace, nodeAt } from "./liveness";
 import { placeBytes, placeList } from "./place";
 import { report } from "./result";
 import { alignOk, getf, geti, HEADER_BYTES, pad, Plan, planInit, SIZE_LIMIT } from "./work";
@@ -116,18 +116,19 @@ function solve(p: Plan, l: Live): void {
   p.best = l.fit.max;
   p.lowerBound = l.peak;
   p.proved = l.peak;
+  const mark = p.top; // there may be a second time, and the workspace is for one
   if (p.best > p.lowerBound) placeList(p, l.peak, 0);
+  p.top = mark;
 }
 
 function write(p: Plan, l: Live): void {
   for (let i = 0, n = l.nLeafs + l.nNodes; i < n; i++) {
     const r = nodeAt(l.records, i);
     if (r.buffer != l.buffer) continue;
-    const e = geti(l.entry, i);
-    const s = geti(l.scratch, i);
-    r.offs = e < 0 ? -1 : getf(p.offset, e);
-    r.scratchOffs = s < 0 ? -1 : getf(p.offset, s);
-    r.parent = geti(l.parent, i);
+    const x = lifeAt(l, i);
+    r.offs = x.entry < 0 ? -1 : getf(p.offset, x.entry);
+    r.scratchOffs = x.scratch < 0 ? -1 : getf(p.offset, x.scratch);
+    r.parent = x.parent;
   }
 }
 

@@ -16,17 +16,22 @@ import { keep } from "./keys";
 import {
   begin,
   FRAME_BYTES,
+  Item,
+  itemOf,
   liftOff,
+  listed,
   listsMax,
   place,
   raiseLow,
   Search,
   searchReset,
+  Section,
+  SECTION,
   settle,
   trailMax,
   undo,
 } from "./search_state";
-import { getf, geti, lg, Plan, putf, puti, random } from "./work";
+import { getf, geti, lg, Plan, putf, puti, random, some } from "./work";
 
 /** What a run came to. */
 export const IMPOSSIBLE = 0;
@@ -44,8 +49,8 @@ const TROUBLE_MAX: f64 = 100;
 
 @unmanaged
 class Frame {
-  /** CHOICE: the buffer placed. PARTS: -1 */
-  buffer: i32;
+  /** CHOICE: the buffer placed. PARTS: null */
+  buffer: Item | null;
   /** CHOICE: list [l, r). PARTS: l = list top to return to, r = where the starts of the parts stand */
   l: i32;
   r: i32;
@@ -61,7 +66,7 @@ function topFrame(s: Search): Frame {
   return changetype<Frame>(s.frames + <usize>(s.nFrames - 1) * FRAME_BYTES);
 }
 
-function pushFrame(s: Search, buffer: i32, l: i32, r: i32, mark: i32, list: i32): Frame {
+function pushFrame(s: Search, buffer: Item | null, l: i32, r: i32, mark: i32, list: i32): Frame {
   s.nFrames++;
   const f = topFrame(s);
   f.buffer = buffer;
@@ -73,68 +78,76 @@ function pushFrame(s: Search, buffer: i32, l: i32, r: i32, mark: i32, list: i32)
   return f;
 }
 
-// The open buffer of the list in hand to place next, or -1: of those lowest that can sit at their base the first, or the
+// Puts an item behind the lists, which are counted by the caller.
+function append(s: Search, at: i32, b: Item): void {
+  puti(s.lists, at, <i32>changetype<usize>(b));
+}
+
+// The open buffer of the list in hand to place next, or null: of those lowest that can sit at their base the first, or the
 // one that some section needs most. s.left = how many are open. A slot nobody can fill any more (all that could have
-// stood there start above) also gives -1.
-function choose(p: Plan, s: Search): i32 {
+// stood there start above) also gives null.
+function choose(s: Search): Item | null {
   const found = s.nLists;
   let end = found;
   let low = i32.MAX_VALUE;
   let slot = i32.MAX_VALUE;
   let left = 0;
   for (let i = s.l; i < s.r; i++) {
-    const b = geti(s.lists, i);
-    if (geti(s.pos, b) >= 0) continue;
-    const base = geti(s.base, b);
+    const b = listed(s, i);
+    if (b.pos >= 0) continue;
+    const base = b.base;
     left++;
-    slot = min(slot, base + geti(s.units, b));
-    if (base > low || geti(s.low, b) != base) continue;
+    slot = min(slot, base + b.units);
+    if (base > low || b.low != base) continue;
     if (base < low) end = found;
     low = base;
-    puti(s.lists, end++, b);
+    append(s, end++, b);
   }
   s.seen += s.r - s.l;
   s.left = left;
-  if (low >= slot) return -1;
-  return s.slack < 0 || end == found + 1 ? geti(s.lists, found) : needed(p, s, low, end);
+  if (low >= slot) return null;
+  return s.slack < 0 || end == found + 1 ? listed(s, found) : needed(s, low, end);
 }
 
 // lists[nLists..end) can sit at height v. Of the section that has fewest of them, the first: where only one can lie there
 // is nothing to choose. Leaving a gap counts as `slack` more where there is room for one, and with `blame` sections that
 // failed often come first.
-function needed(p: Plan, s: Search, v: i32, end: i32): i32 {
-  for (let i = s.nLists; i < end; i++) cover(p, s, geti(s.lists, i), 1);
-  let found = -1;
+function needed(s: Search, v: i32, end: i32): Item {
+  for (let i = s.nLists; i < end; i++) cover(s, listed(s, i), 1);
+  let found = listed(s, s.nLists);
   let least: f64 = Infinity;
   for (let i = s.nLists; i < end; i++) {
-    const b = geti(s.lists, i);
-    for (let k = geti(p.c0, b), e = geti(p.c1, b); k < e; k++) {
-      let c = f64(geti(s.cover, k) + (v + geti(s.rest, k) < s.cap ? s.slack : 0));
-      if (s.blame) c /= 1 + getf(p.weight, k);
+    const b = listed(s, i);
+    for (let at = b.first; at < b.end; at += SECTION) {
+      const q = changetype<Section>(at);
+      let c = f64(q.cover + (v + q.rest < s.cap ? s.slack : 0));
+      if (s.blame) c /= 1 + load<f64>(q.weight);
       if (c >= least) continue;
       least = c;
       found = b;
     }
   }
-  for (let i = s.nLists; i < end; i++) cover(p, s, geti(s.lists, i), -1);
+  for (let i = s.nLists; i < end; i++) cover(s, listed(s, i), -1);
   return found;
 }
 
-function cover(p: Plan, s: Search, b: i32, d: i32): void {
-  const e = geti(p.c1, b);
-  let k = geti(p.c0, b);
-  s.seen += e - k;
-  for (; k < e; k++) puti(s.cover, k, geti(s.cover, k) + d);
+function cover(s: Search, b: Item, d: i32): void {
+  for (let q = b.first; q < b.end; q += SECTION) changetype<Section>(q).cover += d;
+  s.seen += sectionsOf(b);
+}
+
+function sectionsOf(b: Item): i32 {
+  return i32((b.end - b.first) / SECTION);
 }
 
 // Nothing open in the list lies below the buffer chosen.
 function raiseAll(p: Plan, s: Search, v: i32): bool {
   begin(s);
   for (let i = s.l; i < s.r; i++) {
-    const b = geti(s.lists, i);
-    if (geti(s.pos, b) < 0 && !raiseLow(p, s, b, v)) return false;
+    const b = listed(s, i);
+    if (b.pos < 0 && !raiseLow(p, s, b, v)) return false;
   }
-  return settle(p, s);
+  return settle(s);
 }
 
 function exhausted(p: Plan, s: Search): bool {
@@ -145,26 +158,26 @@ function exhausted(p: Plan, s: Search): bool {
 // Works on the list in hand until a buffer is placed or the list is decided.
 function descend(p: Plan, s: Search): i32 {
   for (;;) {
-    const b = choose(p, s);
+    const b = choose(s);
     if (s.left == 0) return FOUND;
-    if (b < 0) return IMPOSSIBLE;
+    if (b == null) return IMPOSSIBLE;
     if (exhausted(p, s)) return OPEN;
-    if (!raiseAll(p, s, geti(s.base, b))) return IMPOSSIBLE;
+    if (!raiseAll(p, s, b.base)) return IMPOSSIBLE;
     const mark = s.nTrail;
     if (place(p, s, b)) {
       pushFrame(s, b, s.l, s.r, mark, s.nLists);
       return split(p, s, b);
     }
-    undo(p, s, mark);
+    undo(s, mark);
     if (!liftOff(p, s, b)) return IMPOSSIBLE;
   }
   return OPEN;
 }
 
 // After b was placed: parts if it was the last to cross some boundary, else the same list, cut down when mostly placed.
-function split(p: Plan, s: Search, b: i32): i32 {
-  for (let i = geti(p.c0, b), e = geti(p.c1, b) - 1; i < e; i++) {
-    if (geti(s.crossing, i) == 0) return cut(p, s);
+function split(p: Plan, s: Search, b: Item): i32 {
+  for (let q = b.first, e = b.end - SECTION; q < e; q += SECTION) {
+    if (changetype<Section>(q).crossing == 0) return cut(p, s);
   }
   if (s.left * 3 < (s.r - s.l) * 2) copyOpen(s);
   return DOWN;
@@ -174,8 +187,8 @@ function split(p: Plan, s: Search, b: i32): i32 {
 function copyOpen(s: Search): void {
   const from = s.nLists;
   for (let i = s.l; i < s.r; i++) {
-    const b = geti(s.lists, i);
-    if (geti(s.pos, b) < 0) puti(s.lists, s.nLists++, b);
+    const b = listed(s, i);
+    if (b.pos < 0) append(s, s.nLists++, b);
   }
   s.l = from;
   s.r = s.nLists;
@@ -187,23 +200,34 @@ function cut(p: Plan, s: Search): i32 {
   copyOpen(s);
   const from = s.l;
   const to = s.r;
-  for (let i = from + 1; i < to; i++) {
-    const b = geti(s.lists, i);
-    let j = i;
-    for (; j > from && geti(p.c0, geti(s.lists, j - 1)) > geti(p.c0, b); j--) {
-      puti(s.lists, j, geti(s.lists, j - 1));
-    }
-    puti(s.lists, j, b);
-  }
-  let end = -1;
   for (let i = from; i < to; i++) {
-    const b = geti(s.lists, i);
-    if (geti(p.c0, b) >= end) puti(s.lists, s.nLists++, i);
-    end = max(end, geti(p.c1, b));
+    const b = listed(s, i);
+    b.score = -f64(b.first);
   }
-  pushFrame(s, -1, from, to, s.nLists - to, 0);
+  sortList(s, from, to);
+  let end: usize = 0;
+  for (let i = from; i < to; i++) {
+    const b = listed(s, i);
+    if (b.first >= end) puti(s.lists, s.nLists++, i);
+    end = max(end, b.end);
+  }
+  pushFrame(s, null, from, to, s.nLists - to, 0);
   puti(s.lists, s.nLists++, to);
   return nextPart(p, s);
+}
+
+// By falling score, equals by index.
+function sortList(s: Search, from: i32, to: i32): void {
+  for (let i = from + 1; i < to; i++) {
+    const b = listed(s, i);
+    let j = i;
+    for (; j > from; j--) {
+      const c = listed(s, j - 1);
+      if (c.score > b.score || (c.score == b.score && c.index < b.index)) break;
+      append(s, j, c);
+    }
+    append(s, j, b);
+  }
 }
 
 // Takes the smallest part not yet solved; a solved one has its start complemented.
@@ -234,7 +258,8 @@ function nextPart(p: Plan, s: Search): i32 {
 // The list in hand is decided: what that means for the frame above it.
 function ascend(p: Plan, s: Search, res: i32): i32 {
   const f = topFrame(s);
-  if (f.buffer < 0) {
+  const b = f.buffer;
+  if (b == null) {
     if (res == FOUND) return nextPart(p, s);
     s.nLists = f.l;
     s.nFrames--;
@@ -243,44 +268,35 @@ function ascend(p: Plan, s: Search, res: i32): i32 {
   s.nFrames--;
   s.nLists = f.list;
   if (res == FOUND) return FOUND;
-  undo(p, s, f.mark);
+  undo(s, f.mark);
   // With nothing open above it, its place was not to blame.
   if (f.alone) return IMPOSSIBLE;
   s.l = f.l;
   s.r = f.r;
-  return liftOff(p, s, f.buffer) ? DOWN : IMPOSSIBLE;
+  return liftOff(p, s, b) ? DOWN : IMPOSSIBLE;
 }
 
 // Sorts the list in hand by preference, from the load that is left where each buffer lies.
 function rank(p: Plan, s: Search): void {
   for (let i = s.l; i < s.r; i++) {
-    const b = geti(s.lists, i);
-    putf(s.score, b, scoreOf(p, s, b));
+    const b = listed(s, i);
+    b.score = scoreOf(p, s, b);
   }
-  for (let i = s.l + 1; i < s.r; i++) {
-    const b = geti(s.lists, i);
-    const v = getf(s.score, b);
-    let j = i;
-    for (; j > s.l; j--) {
-      const c = geti(s.lists, j - 1);
-      if (getf(s.score, c) > v || (getf(s.score, c) == v && c < b)) break;
-      puti(s.lists, j, c);
-    }
-    puti(s.lists, j, b);
-  }
+  sortList(s, s.l, s.r);
 }
 
-function scoreOf(p: Plan, s: Search, b: i32): f64 {
+function scoreOf(p: Plan, s: Search, b: Item): f64 {
   let rest = 0;
   let trouble: f64 = 0;
-  for (let i = geti(p.c0, b), e = geti(p.c1, b); i < e; i++) {
-    rest = max(rest, geti(s.rest, i));
-    trouble = max(trouble, getf(p.weight, i));
+  for (let at = b.first; at < b.end; at += SECTION) {
+    const q = changetype<Section>(at);
+    rest = max(rest, q.rest);
+    trouble = max(trouble, load<f64>(q.weight));
   }
-  s.seen += geti(p.c1, b) - geti(p.c0, b);
-  const id = geti(p.id, b);
+  s.seen += sectionsOf(b);
+  const id = geti(p.id, b.index);
   let v = s.lifetime * lg(f64(geti(p.upper, id)) - f64(geti(p.lower, id)));
-  v += s.size * lg(getf(p.size, b)) + s.load * lg(f64(rest) / f64(s.cap)) + getf(s.noise, b);
+  v += s.size * lg(getf(p.size, b.index)) + s.load * lg(f64(rest) / f64(s.cap)) + b.noise;
   return s.trouble > 0 ? v + s.trouble * lg(1 + trouble) : v;
 }
 
@@ -306,23 +322,23 @@ function luby(i: i32): i32 {
 // follows the sections that failed.
 function prefer(p: Plan, s: Search): void {
   const run = ++s.run;
-  memory.fill(s.noise, 0, (<usize>p.n) << 3);
   s.lifetime = run <= 2 ? 1 : 1e-3;
   s.size = run > 4 ? 1e-6 : 1e-3;
   s.load = run <= 2 ? 0 : 1;
   s.trouble = 0;
   s.slack = run & 1 ? SLACK : -1;
   s.blame = false;
+  let amount: f64 = 0;
   if (run > FIXED_RUNS) {
     s.lifetime = random(p) * 1.2;
     s.size = random(p) * 1.2;
-    s.load = random(p) < 0.5 ? random(p) * 8 : 0;
-    s.trouble = random(p) < 0.7 ? random(p) * 2 : 0;
+    s.load = some(p, 0.5, 8);
+    s.trouble = some(p, 0.7, 2);
     s.slack = random(p) < 0.4 ? SLACK : i32(random(p) * 4) - 1;
     s.blame = random(p) < 0.7;
-    const amount = random(p) < 0.5 ? 0 : random(p) * 0.3;
-    for (let b = 0; b < p.n; b++) putf(s.noise, b, amount * random(p));
+    amount = some(p, 0.5, 0.3);
   }
+  for (let i = 0; i < p.n; i++) itemOf(s, i).noise = run > FIXED_RUNS ? amount * random(p) : 0;
   let most: f64 = 0;
   for (let i = 0; i < p.m; i++) most = max(most, getf(p.weight, i));
   if (most <= TROUBLE_MAX) return;
@@ -348,7 +364,7 @@ export function search(p: Plan, s: Search, capacity: f64, stop: f64): i32 {
 function accept(p: Plan, s: Search): void {
   let peak = p.floor;
   for (let b = 0; b < p.n; b++) {
-    const at = f64(geti(s.pos, b)) * s.unit;
+    const at = f64(itemOf(s, b).pos) * s.unit;
     putf(p.off, b, at);
     peak = max(peak, at + getf(p.size, b));
   }

@@ -4,19 +4,56 @@
 // bit rows, so that "neighbours still open" is one AND; a list of 4096 has 64 words a row and 2 MiB of each kind.
 
 import { lowestFor } from "./ground";
-import { getf, geti, lay, Plan, putf, puti, take } from "./work";
+import { getf, geti, Plan, puti, take } from "./work";
 
 /** Largest list the search takes. */
 export const SEARCH_MAX = 4096;
 // Most units a capacity may have: sums of two heights stay below 2^31.
 const UNITS_MAX: f64 = 1073741823;
 
-// Kinds of trail entries: what `old` was the value of.
-const BASE = 0;
-const LOW = 1;
-const FLOOR = 2;
-const WITNESS = 3;
-const PLACED = 4;
+/** A buffer. */
+@unmanaged
+export class Item {
+  score: f64;
+  noise: f64;
+  units: i32;
+  /** top of what lies below it */
+  base: i32;
+  /** proven bound on its offset, >= base */
+  low: i32;
+  /** offset, or -1 while open */
+  pos: i32;
+  /** its sections, addresses [first, end) */
+  first: usize;
+  end: usize;
+  /** bit row: the buffers it meets */
+  near: usize;
+  index: i32;
+}
+
+/** A set of buffers alive together. */
+@unmanaged
+export class Section {
+  /** units still to be placed */
+  rest: i32;
+  /** open buffers that go on into the next section */
+  crossing: i32;
+  /** least low of its open buffers */
+  floor: i32;
+  /** the open buffer that has it */
+  witness: Item | null;
+  /** round in which it was last among the dirty */
+  mark: i32;
+  /** buffers that can sit at the height in hand, 0 between nodes */
+  cover: i32;
+  /** bit row: its buffers */
+  members: usize;
+  /** address of its f64 in p.weight */
+  weight: usize;
+}
+
+/** From one section to the next, bytes. */
+export const SECTION: usize = offsetof<Section>();
 
 
 @unmanaged
@@ -33,43 +70,19 @@ export class Search {
   run: i32;
   /** open neighbours of the buffer placed last */
   above: i32;
-
-  // Per buffer, i32.
-  units: usize;
-  /** top of what lies below it */
-  base: usize;
-  /** proven bound on its offset, >= base */
-  low: usize;
-  /** offset, or -1 while open */
-  pos: usize;
-  score: usize; // f64
-  noise: usize; // f64
-
-  // Per section, i32.
-  /** units still to be placed there */
-  rest: usize;
-  /** open buffers that go on into the next section */
-  crossing: usize;
-  /** least low of its open buffers */
-  floor: usize;
-  /** the open buffer that has it, or -1 */
-  witness: usize;
-  mark: usize;
+  items: usize;
+  sections: usize;
+  /** bit row: buffers not placed */
+  open: usize;
+  /** sections that need another look */
   dirty: usize;
-  /** buffers that can sit at the height in hand, 0 between nodes */
-  cover: usize;
   nDirty: i32;
   stamp: i32;
 
-  // Bit rows.
-  near: usize; // buffer -> buffers it meets
-  members: usize; // section -> its buffers
-  open: usize; // buffers not placed
-
-  /** {kind << 28 | index, old} pairs */
+  /** {address, i32 that was there} pairs; an odd address: the Item before it was placed */
   trail: usize;
   nTrail: i32;
-  /** lists of open buffers, one behind the other */
+  /** lists of open items, one behind the other */
   lists: usize;
   nLists: i32;
   frames: usize;
@@ -102,20 +115,19 @@ export function listsMax(n: i32): i32 {
 /** Bytes of a frame of the explicit stack: six i32. */
 export const FRAME_BYTES: usize = 24;
 
-function wordsFor(n: i32): i32 {
-  return (n + 63) >> 6;
+function rowBytes(n: i32): usize {
+  return (<usize>((n + 63) >> 6)) << 3;
 }
 
 /** Bytes for `n` buffers; 0 when there are too many. */
 export function searchBytes(n: i32): usize {
   if (n > SEARCH_MAX) return 0;
   const k = <usize>n;
-  const rows = (k + k + 1) * <usize>(wordsFor(n) * 8);
   return (
     offsetof<Search>() +
     256 +
-    k * (32 + 28) +
-    rows +
+    k * (offsetof<Item>() + SECTION + 4) +
+    (k + k + 1) * rowBytes(n) +
     <usize>trailMax(n) * 8 +
     <usize>listsMax(n) * 4 +
     (2 * k + 2) * FRAME_BYTES
@@ -129,20 +141,20 @@ export function searchInit(p: Plan): Search | null {
   const n = <usize>p.n;
   const m = <usize>p.m;
   const s = changetype<Search>(take(p, offsetof<Search>()));
+  const bytes = rowBytes(p.n);
   s.unit = unit;
-  s.words = wordsFor(p.n);
+  s.words = i32(bytes >> 3);
   s.run = 0;
-  const fields = changetype<usize>(s);
-  lay(p, fields + offsetof<Search>("units"), 4, n << 2); // units, base, low, pos
-  lay(p, fields + offsetof<Search>("score"), 2, n << 3); // score, noise
-  lay(p, fields + offsetof<Search>("rest"), 7, m << 2); // rest .. cover
-  s.near = take(p, (n * s.words) << 3);
-  s.members = take(p, (m * s.words) << 3);
-  s.open = take(p, (<usize>s.words) << 3);
+  s.items = take(p, n * offsetof<Item>());
+  s.sections = take(p, m * SECTION);
+  s.dirty = take(p, m << 2);
+  s.open = take(p, bytes);
   s.trail = take(p, (<usize>trailMax(p.n)) << 3);
   s.lists = take(p, (<usize>listsMax(p.n)) << 2);
   s.frames = take(p, (2 * n + 2) * FRAME_BYTES);
-  fillRows(p, s);
+  const rows = take(p, (n + m) * bytes);
+  memory.fill(rows, 0, (n + m) * bytes);
+  fillItems(p, s, rows, bytes);
   return s;
 }
 
@@ -174,114 +186,123 @@ function gcd(x: f64, y: f64): f64 {
 }
 
 // Lowest allowed height of b from v on; at most UNITS_MAX, which is above every capacity.
-function lowest(p: Plan, s: Search, b: i32, v: i32): i32 {
+function lowest(p: Plan, s: Search, b: Item, v: i32): i32 {
   if (p.plain) return v;
-  return i32(min(lowestFor(p, b, f64(v) * s.unit) / s.unit, UNITS_MAX));
+  return i32(min(lowestFor(p, b.index, f64(v) * s.unit) / s.unit, UNITS_MAX));
 }
 
-
+/** Buffer by its index. */
 @inline
-export function row(s: Search, rows: usize, i: i32): usize {
-  return rows + ((<usize>(i * s.words)) << 3);
+export function itemOf(s: Search, i: i32): Item {
+  return changetype<Item>(s.items + <usize>i * offsetof<Item>());
 }
 
-
+/** Entry of the lists. */
 @inline
-function setBit(bits: usize, i: i32): void {
+export function listed(s: Search, i: i32): Item {
+  return changetype<Item>(geti(s.lists, i));
+}
+
+function sectionOf(s: Search, i: i32): usize {
+  return s.sections + <usize>i * SECTION;
+}
+
+/** Turns a bit over. */
+function flip(bits: usize, i: i32): void {
   const at = bits + (((<usize>i) >> 6) << 3);
-  store<u64>(at, load<u64>(at) | ((<u64>1) << ((<u64>i) & 63)));
+  store<u64>(at, load<u64>(at) ^ ((<u64>1) << ((<u64>i) & 63)));
 }
 
-function fillRows(p: Plan, s: Search): void {
-  memory.fill(s.near, 0, (<usize>(p.n * s.words)) << 3);
-  memory.fill(s.members, 0, (<usize>(p.m * s.words)) << 3);
-  for (let b = 0; b < p.n; b++) {
-    puti(s.units, b, i32(getf(p.size, b) / s.unit));
-    for (let c = 0; c < p.n; c++) {
-      if (c != b && geti(p.c0, c) < geti(p.c1, b) && geti(p.c0, b) < geti(p.c1, c))
-        setBit(row(s, s.near, b), c);
+function fillItems(p: Plan, s: Search, row: usize, bytes: usize): void {
+  for (let i = 0; i < p.m; i++) {
+    const q = changetype<Section>(sectionOf(s, i));
+    q.members = row;
+    q.weight = p.weight + ((<usize>i) << 3);
+    row += bytes;
+  }
+  for (let i = 0; i < p.n; i++) {
+    const b = itemOf(s, i);
+    b.index = i;
+    b.units = i32(getf(p.size, i) / s.unit);
+    b.first = sectionOf(s, geti(p.c0, i));
+    b.end = sectionOf(s, geti(p.c1, i));
+    b.near = row;
+    row += bytes;
+    for (let q = b.first; q < b.end; q += SECTION) flip(changetype<Section>(q).members, i);
+    for (let j = 0; j < i; j++) {
+      const c = itemOf(s, j);
+      if (c.first >= b.end || b.first >= c.end) continue;
+      flip(b.near, j);
+      flip(c.near, i);
     }
-    for (let i = geti(p.c0, b); i < geti(p.c1, b); i++) setBit(row(s, s.members, i), b);
   }
 }
 
 /** Everything open again. False when a section or a buffer alone is above `capacity`. */
 export function searchReset(p: Plan, s: Search, capacity: f64): bool {
   const n = p.n;
-  const m = (<usize>p.m) << 2;
+  const end = sectionOf(s, p.m);
   s.cap = i32(Math.floor(capacity / s.unit));
   s.nTrail = 0;
   s.nFrames = 0;
   s.nLists = n;
   s.nodes = 0;
   s.stamp = 0;
-  memory.fill(s.floor, 0, m);
-  memory.fill(s.witness, 0xff, m);
-  memory.fill(s.mark, 0, m);
-  memory.fill(s.cover, 0, m);
-  memory.fill(s.rest, 0, m);
-  memory.fill(s.crossing, 0, m);
+  for (let q = s.sections; q < end; q += SECTION) memory.fill(q, 0, offsetof<Section>("members"));
   memory.fill(s.open, 0, (<usize>s.words) << 3);
-  for (let b = 0; b < n; b++) {
+  for (let i = 0; i < n; i++) {
+    const b = itemOf(s, i);
     const ground = lowest(p, s, b, 0);
-    if (ground + geti(s.units, b) > s.cap) return false;
-    puti(s.lists, b, b);
-    puti(s.base, b, ground);
-    puti(s.low, b, ground);
-    reopen(p, s, b);
+    if (ground + b.units > s.cap) return false;
+    puti(s.lists, i, <i32>changetype<usize>(b));
+    b.base = ground;
+    b.low = ground;
+    reopen(s, b);
   }
-  for (let i = 0; i < p.m; i++) {
-    if (geti(s.rest, i) > s.cap) return false;
+  for (let q = s.sections; q < end; q += SECTION) {
+    if (changetype<Section>(q).rest > s.cap) return false;
   }
   return true;
 }
 
 // b joins (k = 1) or leaves (k = -1) what is still to be placed.
-function count(p: Plan, s: Search, b: i32, k: i32): void {
-  const units = geti(s.units, b) * k;
-  const last = geti(p.c1, b) - 1;
-  for (let i = geti(p.c0, b); i <= last; i++) puti(s.rest, i, geti(s.rest, i) + units);
-  for (let i = geti(p.c0, b); i < last; i++) puti(s.crossing, i, geti(s.crossing, i) + k);
+function count(s: Search, b: Item, k: i32): void {
+  flip(s.open, b.index);
+  const units = b.units * k;
+  const last = b.end - SECTION;
+  for (let at = b.first; at <= last; at += SECTION) {
+    const q = changetype<Section>(at);
+    q.rest += units;
+    if (at < last) q.crossing += k;
+  }
 }
 
-function reopen(p: Plan, s: Search, b: i32): void {
-  puti(s.pos, b, -1);
-  setBit(s.open, b);
-  count(p, s, b, 1);
+function reopen(s: Search, b: Item): void {
+  b.pos = -1;
+  count(s, b, 1);
 }
 
+// Writes v at an address and notes what was there.
+function set(s: Search, at: usize, v: i32): void {
+  note(s, at, load<i32>(at));
+  store<i32>(at, v);
+}
 
-@inline
-function note(s: Search, kind: i32, i: i32, old: i32): void {
-  const at = s.trail + ((<usize>s.nTrail) << 3);
+function note(s: Search, at: usize, old: i32): void {
+  const entry = s.trail + ((<usize>s.nTrail) << 3);
   s.nTrail++;
-  store<i32>(at, (kind << 28) | i);
-  store<i32>(at, old, 4);
+  store<usize>(entry, at);
+  store<i32>(entry, old, 4);
 }
 
 /** Takes back everything noted after entry `to`. */
-export function undo(p: Plan, s: Search, to: i32): void {
+export function undo(s: Search, to: i32): void {
   while (s.nTrail > to) {
     s.nTrail--;
-    const at = s.trail + ((<usize>s.nTrail) << 3);
-    const i = load<i32>(at) & 0xfffffff;
-    const old = load<i32>(at, 4);
-    switch (load<i32>(at) >> 28) {
-      case BASE:
-        puti(s.base, i, old);
-        break;
-      case LOW:
-        puti(s.low, i, old);
-        break;
-      case FLOOR:
-        puti(s.floor, i, old);
-        break;
-      case WITNESS:
-        puti(s.witness, i, old);
-        break;
-      default:
-        reopen(p, s, i);
-    }
+    const entry = s.trail + ((<usize>s.nTrail) << 3);
+    const at = load<usize>(entry);
+    if (at & 1) reopen(s, changetype<Item>(at - 1));
+    else store<i32>(at, load<i32>(entry, 4));
   }
 }
 
@@ -292,59 +313,54 @@ export function begin(s: Search): void {
 }
 
 // The sections whose witness is b need another look.
-function touch(p: Plan, s: Search, b: i32): void {
-  for (let i = geti(p.c0, b), e = geti(p.c1, b); i < e; i++) {
-    const w = geti(s.witness, i);
-    if ((w != b && w >= 0) || geti(s.mark, i) == s.stamp) continue;
-    puti(s.mark, i, s.stamp);
-    puti(s.dirty, s.nDirty++, i);
+function touch(s: Search, b: Item): void {
+  for (let at = b.first; at < b.end; at += SECTION) {
+    const q = changetype<Section>(at);
+    const w = q.witness;
+    if ((w != b && w != null) || q.mark == s.stamp) continue;
+    q.mark = s.stamp;
+    puti(s.dirty, s.nDirty++, <i32>at);
   }
 }
 
 /** Raises the bound of b to v; false when b cannot stay below the capacity. */
-export function raiseLow(p: Plan, s: Search, b: i32, v: i32): bool {
-  const old = geti(s.low, b);
-  if (old >= v) return true;
+export function raiseLow(p: Plan, s: Search, b: Item, v: i32): bool {
+  if (b.low >= v) return true;
   v = lowest(p, s, b, v);
-  note(s, LOW, b, old);
-  puti(s.low, b, v);
-  if (v + geti(s.units, b) > s.cap) return false;
-  touch(p, s, b);
+  set(s, changetype<usize>(b) + offsetof<Item>("low"), v);
+  if (v + b.units > s.cap) return false;
+  touch(s, b);
   return true;
 }
 
 /** Looks again at the touched sections; false when what is left of one does not fit above its floor. */
-export function settle(p: Plan, s: Search): bool {
+export function settle(s: Search): bool {
   for (let k = 0; k < s.nDirty; k++) {
-    const i = geti(s.dirty, k);
-    if (geti(s.rest, i) == 0) continue;
-    const old = geti(s.floor, i);
-    const w = lowestOpen(s, i, old);
-    if (w != geti(s.witness, i)) {
-      note(s, WITNESS, i, geti(s.witness, i));
-      puti(s.witness, i, w);
-    }
-    const v = geti(s.low, w);
+    const q = changetype<Section>(geti(s.dirty, k));
+    if (q.rest == 0) continue;
+    const old = q.floor;
+    const w = lowestOpen(s, q.members, old);
+    if (w != q.witness)
+      set(s, changetype<usize>(q) + offsetof<Section>("witness"), <i32>changetype<usize>(w));
+    const v = w.low;
     if (v <= old) continue;
-    note(s, FLOOR, i, old);
-    puti(s.floor, i, v);
-    if (v + geti(s.rest, i) <= s.cap) continue;
-    putf(p.weight, i, getf(p.weight, i) + 1);
+    set(s, changetype<usize>(q) + offsetof<Section>("floor"), v);
+    if (v + q.rest <= s.cap) continue;
+    store<f64>(q.weight, load<f64>(q.weight) + 1);
     return false;
   }
   return true;
 }
 
-// The open buffer of section i with the least low; any one that is at the floor will do.
-function lowestOpen(s: Search, i: i32, floor: i32): i32 {
-  const members = row(s, s.members, i);
+// The open buffer of a row with the least low; any one that is at the floor will do. There is one.
+function lowestOpen(s: Search, members: usize, floor: i32): Item {
   let least = i32.MAX_VALUE;
-  let found = -1;
+  let found = changetype<Item>(0);
   for (let w = 0, e = s.words; w < e; w++) {
     let bits = load<u64>(members + ((<usize>w) << 3)) & load<u64>(s.open + ((<usize>w) << 3));
     for (; bits != 0; bits &= bits - 1) {
-      const b = (w << 6) + i32(ctz(bits));
-      const v = geti(s.low, b);
+      const b = itemOf(s, (w << 6) + i32(ctz(bits)));
+      const v = b.low;
       s.seen++;
       if (v >= least) continue;
       least = v;
@@ -356,47 +372,41 @@ function lowestOpen(s: Search, i: i32, floor: i32): i32 {
 }
 
 /** Puts b at its base. False when something cannot be placed any more; s.above = open neighbours. */
-export function place(p: Plan, s: Search, b: i32): bool {
-  const top = geti(s.base, b) + geti(s.units, b);
-  note(s, PLACED, b, 0);
-  puti(s.pos, b, geti(s.base, b));
-  const word = s.open + (((<usize>b) >> 6) << 3);
-  store<u64>(word, load<u64>(word) & ~((<u64>1) << ((<u64>b) & 63)));
-  count(p, s, b, -1);
+export function place(p: Plan, s: Search, b: Item): bool {
+  const top = b.base + b.units;
+  note(s, changetype<usize>(b) + 1, 0);
+  b.pos = b.base;
+  count(s, b, -1);
   begin(s);
-  touch(p, s, b);
+  touch(s, b);
   s.above = 0;
-  const near = row(s, s.near, b);
   for (let w = 0, e = s.words; w < e; w++) {
-    let bits = load<u64>(near + ((<usize>w) << 3)) & load<u64>(s.open + ((<usize>w) << 3));
+    let bits = load<u64>(b.near + ((<usize>w) << 3)) & load<u64>(s.open + ((<usize>w) << 3));
     s.above += i32(popcnt(bits));
     for (; bits != 0; bits &= bits - 1) {
-      const c = (w << 6) + i32(ctz(bits));
-      const old = geti(s.base, c);
-      if (old >= top) continue;
-      note(s, BASE, c, old);
-      puti(s.base, c, lowest(p, s, c, top));
+      const c = itemOf(s, (w << 6) + i32(ctz(bits)));
+      if (c.base >= top) continue;
+      set(s, changetype<usize>(c) + offsetof<Item>("base"), lowest(p, s, c, top));
       if (!raiseLow(p, s, c, top)) return false;
     }
   }
   s.seen += s.above;
-  return settle(p, s);
+  return settle(s);
 }
 
 /** b will not sit at its base: some open neighbour that starts below its top lies under it. False when there is none. */
-export function liftOff(p: Plan, s: Search, b: i32): bool {
-  const limit = geti(s.base, b) + geti(s.units, b);
-  const near = row(s, s.near, b);
+export function liftOff(p: Plan, s: Search, b: Item): bool {
+  const limit = b.base + b.units;
   let least = i32.MAX_VALUE;
   for (let w = 0, e = s.words; w < e; w++) {
-    let bits = load<u64>(near + ((<usize>w) << 3)) & load<u64>(s.open + ((<usize>w) << 3));
+    let bits = load<u64>(b.near + ((<usize>w) << 3)) & load<u64>(s.open + ((<usize>w) << 3));
     for (; bits != 0; bits &= bits - 1) {
-      const c = (w << 6) + i32(ctz(bits));
+      const c = itemOf(s, (w << 6) + i32(ctz(bits)));
       s.seen++;
-      if (geti(s.low, c) < limit) least = min(least, geti(s.low, c) + geti(s.units, c));
+      if (c.low < limit) least = min(least, c.low + c.units);
     }
   }
   if (least == i32.MAX_VALUE) return false;
   begin(s);
-  return raiseLow(p, s, b, least) && settle(p, s);
+  return raiseLow(p, s, b, least) && settle(s);
 }

@@ -8,30 +8,37 @@
 //   ____|   |____    ->  _##|   |____    ->  ____|   |____     every raise removes a segment, so the number of steps is
 //   valley                ^ placed           ^^^^ raised       linear in the number of buffers
 //
-// A segment is known by its first section. Segments wait in a binary heap by (height, first section).
+// A segment is one record, found by its first section. Segments wait in a binary heap by (height, first section).
 
 import { lowestFor } from "./ground";
 import { bufferOf, fillTree, findInside, removeSlot, Tree } from "./tree";
-import { getf, geti, lay, Plan, putf, puti, take } from "./work";
+import { getf, geti, Plan, putf, take } from "./work";
 
 
 @unmanaged
 export class Sky {
-  /** segment -> one past its last section */
-  right: usize;
-  /** segment -> the one before it, or -1 */
-  prev: usize;
+  /** section -> Segment that begins there */
+  segments: usize;
+  /** addresses of segments */
   heap: usize;
-  /** segment -> place in the heap */
-  place: usize;
-  /** segment -> height f64 */
-  height: usize;
   count: i32;
+}
+
+/** Sections [left, right), all at one height. */
+@unmanaged
+class Segment {
+  height: f64;
+  left: i32;
+  right: i32;
+  /** place in the heap */
+  place: i32;
+  /** the one before it */
+  prev: Segment | null;
 }
 
 /** Bytes for a skyline over `m` sections. */
 export function skyBytes(m: i32): usize {
-  return offsetof<Sky>() + <usize>(m + 1) * 24 + 64;
+  return offsetof<Sky>() + <usize>(m + 1) * (offsetof<Segment>() + 4) + 64;
 }
 
 /** Cuts the skyline's arrays out of the workspace. */
@@ -39,124 +46,143 @@ export function skyInit(p: Plan): void {
   const m = <usize>p.m + 1;
   const s = changetype<Sky>(take(p, offsetof<Sky>()));
   p.sky = changetype<usize>(s);
-  lay(p, p.sky + offsetof<Sky>("right"), 4, m << 2); // right, prev, heap, place
-  s.height = take(p, m << 3);
+  s.segments = take(p, m * offsetof<Segment>());
+  s.heap = take(p, m << 2);
+}
+
+function at(s: Sky, section: i32): Segment {
+  return changetype<Segment>(s.segments + <usize>section * offsetof<Segment>());
 }
 
 
 @inline
-function below(s: Sky, a: i32, b: i32): bool {
-  const x = getf(s.height, a);
-  const y = getf(s.height, b);
-  return x < y || (x == y && a < b);
+function inHeap(s: Sky, i: i32): Segment {
+  return changetype<Segment>(geti(s.heap, i));
 }
 
 
 @inline
-function setHeap(s: Sky, i: i32, segment: i32): void {
-  puti(s.heap, i, segment);
-  puti(s.place, segment, i);
+function below(a: Segment, b: Segment): bool {
+  return a.height < b.height || (a.height == b.height && a.left < b.left);
 }
 
-function siftUp(s: Sky, i: i32): void {
-  const x = geti(s.heap, i);
+
+@inline
+function setHeap(s: Sky, i: i32, x: Segment): void {
+  store<usize>(s.heap + ((<usize>i) << 2), changetype<usize>(x));
+  x.place = i;
+}
+
+function siftUp(s: Sky, x: Segment): void {
+  let i = x.place;
   while (i > 0) {
     const up = (i - 1) >> 1;
-    if (!below(s, x, geti(s.heap, up))) break;
-    setHeap(s, i, geti(s.heap, up));
+    const y = inHeap(s, up);
+    if (!below(x, y)) break;
+    setHeap(s, i, y);
     i = up;
   }
   setHeap(s, i, x);
 }
 
-function siftDown(s: Sky, i: i32): void {
+function siftDown(s: Sky, x: Segment): void {
   const n = s.count;
-  const x = geti(s.heap, i);
+  let i = x.place;
   for (let c = 2 * i + 1; c < n; c = 2 * i + 1) {
-    if (c + 1 < n && below(s, geti(s.heap, c + 1), geti(s.heap, c))) c++;
-    if (!below(s, geti(s.heap, c), x)) break;
-    setHeap(s, i, geti(s.heap, c));
+    let y = inHeap(s, c);
+    if (c + 1 < n) {
+      const z = inHeap(s, c + 1);
+      if (below(z, y)) {
+        y = z;
+        c++;
+      }
+    }
+    if (!below(y, x)) break;
+    setHeap(s, i, y);
     i = c;
   }
   setHeap(s, i, x);
 }
 
-function addSegment(p: Plan, s: Sky, l: i32, r: i32, h: f64, prev: i32): void {
-  putf(s.height, l, h);
-  puti(s.prev, l, prev);
-  stretch(p, s, l, r);
-  puti(s.heap, s.count, l);
-  siftUp(s, s.count++);
+function addSegment(p: Plan, s: Sky, l: i32, r: i32, h: f64, prev: Segment | null): void {
+  const x = at(s, l);
+  x.left = l;
+  x.height = h;
+  x.prev = prev;
+  stretch(p, s, x, r);
+  x.place = s.count++;
+  siftUp(s, x);
 }
 
-// Segment l now ends at r.
-function stretch(p: Plan, s: Sky, l: i32, r: i32): void {
-  puti(s.right, l, r);
-  if (r < p.m) puti(s.prev, r, l);
+// The segment now ends at r.
+function stretch(p: Plan, s: Sky, x: Segment, r: i32): void {
+  x.right = r;
+  if (r < p.m) at(s, r).prev = x;
 }
 
-function dropSegment(s: Sky, l: i32): void {
-  const i = geti(s.place, l);
-  const x = geti(s.heap, --s.count);
-  if (x == l) return;
-  puti(s.heap, i, x);
-  puti(s.place, x, i);
-  siftDown(s, i);
-  siftUp(s, geti(s.place, x));
+function dropSegment(s: Sky, x: Segment): void {
+  const last = inHeap(s, --s.count);
+  if (last == x) return;
+  last.place = x.place;
+  siftDown(s, last);
+  siftUp(s, last);
 }
 
 // A segment only ever rises.
-function lift(s: Sky, l: i32, h: f64): void {
-  putf(s.height, l, h);
-  siftDown(s, geti(s.place, l));
+function lift(s: Sky, x: Segment, h: f64): void {
+  x.height = h;
+  siftDown(s, x);
 }
 
-// Nothing fits into segment l: level it with its lower neighbour.
-function raise(p: Plan, s: Sky, l: i32): void {
-  const r = geti(s.right, l);
-  const q = geti(s.prev, l);
-  const left = q >= 0 ? getf(s.height, q) : Infinity;
-  const right = r < p.m ? getf(s.height, r) : Infinity;
-  let end = r;
+// Nothing fits into the segment: level it with its lower neighbour.
+function raise(p: Plan, s: Sky, x: Segment): void {
+  let end = x.right;
+  const q = x.prev;
+  const next = at(s, end);
+  const left = q != null ? q.height : Infinity;
+  const right = end < p.m ? next.height : Infinity;
   if (right <= left) {
-    end = geti(s.right, r);
-    dropSegment(s, r);
+    end = next.right;
+    dropSegment(s, next);
   }
-  if (left <= right) {
-    dropSegment(s, l);
+  if (q != null && left <= right) {
+    dropSegment(s, x);
     stretch(p, s, q, end);
   } else {
-    stretch(p, s, l, end);
-    lift(s, l, right);
+    stretch(p, s, x, end);
+    lift(s, x, right);
   }
 }
 
-// Puts buffer b on segment l, or above it where it may not lie there; returns its top.
-function put(p: Plan, s: Sky, l: i32, b: i32): f64 {
-  const h = getf(s.height, l);
-  const r = geti(s.right, l);
+// Puts buffer b on segment x, or above it where it may not lie there; returns its top.
+function put(p: Plan, s: Sky, x: Segment, b: i32): f64 {
+  const h = x.height;
+  const r = x.right;
   const from = geti(p.c0, b);
   let to = geti(p.c1, b);
-  const at = lowestFor(p, b, h);
-  const top = at + getf(p.size, b);
-  putf(p.off, b, at);
-  if (to < r) addSegment(p, s, to, r, h, from);
-  else if (r < p.m && getf(s.height, r) == top) {
-    to = geti(s.right, r);
-    dropSegment(s, r);
+  const low = lowestFor(p, b, h);
+  const top = low + getf(p.size, b);
+  putf(p.off, b, low);
+  if (to < r) addSegment(p, s, to, r, h, at(s, from));
+  else if (r < p.m) {
+    const next = at(s, r);
+    if (next.height == top) {
+      to = next.right;
+      dropSegment(s, next);
+    }
   }
-  if (from > l) {
-    addSegment(p, s, from, to, top, l);
-    puti(s.right, l, from);
+  if (from > x.left) {
+    addSegment(p, s, from, to, top, x);
+    x.right = from;
     return top;
   }
-  const q = geti(s.prev, l);
-  if (q >= 0 && getf(s.height, q) == top) {
-    dropSegment(s, l);
+  const q = x.prev;
+  if (q != null && q.height == top) {
+    dropSegment(s, x);
     stretch(p, s, q, to);
   } else {
-    stretch(p, s, l, to);
-    lift(s, l, top);
+    stretch(p, s, x, to);
+    lift(s, x, top);
   }
   return top;
 }
@@ -168,20 +194,20 @@ export function skyline(p: Plan, limit: f64): f64 {
   fillTree(p, t);
   p.work += f64(p.n);
   s.count = 0;
-  addSegment(p, s, 0, p.m, 0, -1);
+  addSegment(p, s, 0, p.m, 0, null);
   let peak = p.floor;
   p.peakAt = -1;
   for (let open = p.n; open > 0;) {
-    const l = geti(s.heap, 0);
-    const slot = findInside(p, t, l, geti(s.right, l));
+    const x = inHeap(s, 0);
+    const slot = findInside(p, t, x.left, x.right);
     if (slot < 0) {
-      raise(p, s, l);
+      raise(p, s, x);
       continue;
     }
     const b = bufferOf(t, slot);
     removeSlot(t, slot);
     open--;
-    const top = put(p, s, l, b);
+    const top = put(p, s, x, b);
     if (top <= peak) continue;
     peak = top;
     p.peakAt = b;

@@ -6,6 +6,37 @@
 /** State shared by the stages. Arrays are addresses; an index is a buffer, a section, or what the comment says. */
 @unmanaged
 export class Plan {
+  // Arrays first: near fields make short code.
+
+  // The list as given: nList entries, lifetimes [lower, upper), bytes, offsets. Index "id".
+  nList: i32;
+  lower: usize; // i32
+  upper: usize; // i32
+  bytes: usize; // f64
+  offset: usize; // f64, the result
+
+  // Per buffer.
+  id: usize; // i32, index in the list
+  c0: usize; // i32, first section
+  c1: usize; // i32, one past the last section
+  size: usize; // f64, padded to the alignment
+  off: usize; // f64, offsets of the run under way
+  bestOff: usize; // f64
+  key: usize; // f64, preference: larger is placed first
+  loadMet: usize; // f64, log2 of (highest load met / lowerBound)
+
+  // Buffers by birth and by death, i32; only while sortEvents' caller has them.
+  byLower: usize;
+  byUpper: usize;
+
+  // Per section.
+  load: usize; // f64, bytes alive
+  weight: usize; // f64, trouble seen so far
+  maxTree: usize; // f64[2m]
+
+  tree: usize; // Tree
+  sky: usize; // Sky
+
   /** next free byte of the workspace */
   top: usize;
   /** xorshift state, never 0 */
@@ -37,35 +68,6 @@ export class Plan {
   proved: f64;
   /** peak of the best plan so far; its offsets are bestOff */
   best: f64;
-
-  // The list as given: nList entries, lifetimes [lower, upper), bytes, offsets. Index "id".
-  nList: i32;
-  lower: usize; // i32
-  upper: usize; // i32
-  bytes: usize; // f64
-  offset: usize; // f64, the result
-
-  // Per buffer.
-  id: usize; // i32, index in the list
-  c0: usize; // i32, first section
-  c1: usize; // i32, one past the last section
-  size: usize; // f64, padded to the alignment
-  off: usize; // f64, offsets of the run under way
-  bestOff: usize; // f64
-  key: usize; // f64, preference: larger is placed first
-  loadMet: usize; // f64, log2 of (highest load met / lowerBound)
-
-  // Buffers by birth and by death, i32; only while sortEvents' caller has them.
-  byLower: usize;
-  byUpper: usize;
-
-  // Per section.
-  load: usize; // f64, bytes alive
-  weight: usize; // f64, trouble seen so far
-  maxTree: usize; // f64[2m]
-
-  tree: usize; // Tree
-  sky: usize; // Sky
 }
 
 /** Bytes of a header, rounded up. */
@@ -81,20 +83,13 @@ export function alignOk(align: f64): bool {
 
 /** Opens a workspace. */
 export function planInit(pWork: usize, align: f64, budget: f64, seed: i32): Plan {
+  memory.fill(pWork, 0, HEADER_BYTES);
   const p = changetype<Plan>(pWork);
   p.top = pWork + HEADER_BYTES;
   p.align = align;
   p.budget = budget;
-  p.work = 0;
-  p.nList = 0;
   p.plain = true;
-  p.aligns = 0;
-  p.nFixed = 0;
-  p.floor = 0;
   p.chunk = Infinity;
-  p.best = 0;
-  p.lowerBound = 0;
-  p.proved = 0;
   setSeed(p, seed);
   return p;
 }
@@ -141,7 +136,6 @@ export function pad(bytes: f64, align: f64): f64 {
 }
 
 /** Monotone, piecewise linear log2 from the bits of x > 0: the same on every engine, unlike Math.log. */
-@inline
 export function lg(x: f64): f64 {
   return f64(reinterpret<i64>(x) - 0x3ff0000000000000) * 2.220446049250313e-16;
 }
@@ -150,6 +144,11 @@ export function lg(x: f64): f64 {
 export function setSeed(p: Plan, seed: i32): void {
   const s = <u32>seed * 2654435761 + 1;
   p.seed = s != 0 ? s : 1;
+}
+
+/** Now and then, as `chance` has it, a random number in [0, most); else 0. */
+export function some(p: Plan, chance: f64, most: f64): f64 {
+  return random(p) < chance ? random(p) * most : 0;
 }
 
 /** Next random number in [0, 1). */

@@ -46,20 +46,20 @@ export class GraphBuilder {
   /** A tensor that is written before runs and keeps its bytes. */
   input(name: string, type: Type, ne: readonly number[]): Tensor {
     const t = this.leaf(name, type, ne);
-    t.flags |= Flag.INPUT | Flag.OUTPUT;
+    t.flags |= Flag.OUTPUT;
     return t;
   }
 
   /** A tensor with memory of its own that no plan moves: weights, state. It gets it when the graph is planned first. */
   weight(name: string, type: Type, ne: readonly number[]): Tensor {
-    const t = this.leaf(name, type, ne);
+    const t = this.#add(leaf(name, type, ne));
     t.flags |= Flag.EXTERNAL;
     return t;
   }
 
-  /** A leaf without flags: its memory is planned, and its last reader may overwrite it. */
+  /** A tensor that is written before each run: its last reader may overwrite it, as in ggml. */
   leaf(name: string, type: Type, ne: readonly number[]): Tensor {
-    return this.#add(leaf(name, type, ne));
+    return this.#add(leaf(name, type, ne)).asInput();
   }
 
   // ---- views: nothing is computed or copied

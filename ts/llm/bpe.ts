@@ -91,7 +91,7 @@ function written(bytes: Uint8Array): string {
  *     left, right, result   per rank
  *     slots                 open addressing by both ids, rank + 1 per slot, 0 = free; at most half full
  */
-class RankJoiner implements Joiner {
+export class RankJoiner implements Joiner {
   priority = 0;
   readonly #left: Int32Array;
   readonly #right: Int32Array;

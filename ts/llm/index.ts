@@ -14,6 +14,7 @@ export type {
   ChatUsage,
   FinishReason,
 } from "./chat/response.ts";
+export type { MadeToolCall } from "./chat/tool_calls.ts";
 export type { Embedding, EmbedOptions } from "./embed.ts";
 export type { EvaluateOptions, Evaluation } from "./evaluate.ts";
 export type {

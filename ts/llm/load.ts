@@ -1,6 +1,6 @@
 // Loads a model: header, plan, one growth of memory, then every weight straight to its place.
 
-import { Flag } from "../../assembly/abi.ts";
+import { Flag, Region } from "../../assembly/abi.ts";
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import { fromBF16, fromF16 } from "../graph/elements.ts";
 import { quadLeafs } from "../graph/quads.ts";
@@ -14,6 +14,7 @@ import {
   type TensorInfo,
 } from "../gguf/index.ts";
 import type { Allocation } from "../runtime/allocation.ts";
+import type { Arena } from "../runtime/arena.ts";
 import type { Buffer } from "../runtime/backend.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
@@ -126,6 +127,8 @@ function withTemplate(header: ModelHeader, chatTemplate: string | undefined): Mo
 interface Taken {
   readonly plan: ModelPlan;
   readonly memory: Allocation;
+  /** gives back what {@link holdRoom} holds */
+  readonly release: () => void;
 }
 
 // Memory for the weights, and the certainty that a device has enough for the rest: with fewer layers there if need be.
@@ -153,21 +156,34 @@ function isLack(error: unknown): error is DeviceError {
 
 async function takeFor(engine: Engine, plan: ModelPlan): Promise<Taken> {
   const { memory: sizes, weights } = plan;
-  engine.arena.ensure(sizes.total);
+  const { arena } = engine;
+  arena.ensure(sizes.total);
+  const used = arena.usedBytes;
   const memory = engine.allocate([...weights.values()], "weights");
+  const release = holdRoom(arena, sizes.total - (arena.usedBytes - used));
   try {
     await memory.ready();
     await engine.probe(plan.rest.kv, plan.rest.compute);
-    return { plan, memory };
+    return { plan, memory, release };
   } catch (error) {
+    release();
     memory.dispose();
     throw error;
   }
 }
 
+// Keeps the room of what comes after the weights, so that another load meanwhile does not count on it.
+function holdRoom(arena: Arena, nBytes: number): () => void {
+  let at = nBytes > 0 ? arena.alloc(nBytes, Region.SCRATCH) : undefined;
+  return () => {
+    if (at !== undefined) arena.free(at);
+    at = undefined;
+  };
+}
+
 async function load(
   engine: Engine,
-  { plan, memory }: Taken,
+  { plan, memory, release }: Taken,
   source: ByteSource,
   options: LoadOptions,
   open: () => Promise<OpenGguf>,
@@ -177,12 +193,14 @@ async function load(
   try {
     await readWeights(plan, source, options);
     if (options.layout !== "file") layQuads(engine, plan);
+    release();
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
     embedder = new Embedder(engine, plan);
     const reload = (): Promise<Allocation> => loadAgain(engine, plan, open, options.layout);
     const ownsEngine = engine !== options.engine;
     return new Model(engine, plan, { memory, context, embedder, reload, ownsEngine });
   } catch (error) {
+    release();
     embedder?.dispose();
     context?.dispose();
     memory.dispose();

@@ -64,6 +64,14 @@ const ADD_SEP = "roberta-bpe jina-v1-en jina-v2-code";
 /** Names without a start token by default. */
 const NO_BOS = "glm4 chatglm-bpe";
 
+/** Names of vocabularies whose merge rules are over characters, not bytes; they have no pre-tokenizer but lines. */
+const CHARACTERS = "gemma4 sarvam-moe granite-embed-multi-311m";
+
+/** Are merge rules over characters? */
+export function joinsCharacters(meta: Metadata): boolean {
+  return listed(CHARACTERS, nameOf(meta));
+}
+
 /** Cuts text into words that are encoded apart. */
 export interface PreTokenizer {
   /** a word that is a token is taken as it is, without merge rules */

@@ -92,7 +92,7 @@ export function spacePrefix(meta: Metadata): boolean {
 }
 
 /** Blanks to U+2581; `prefix` puts one more before the text. */
-function marked(text: Uint8Array, prefix: boolean): Uint8Array {
+export function marked(text: Uint8Array, prefix: boolean): Uint8Array {
   let blanks = prefix ? 1 : 0;
   for (const byte of text) if (byte === BLANK) blanks++;
   const out = new Uint8Array(text.length + 2 * blanks + (prefix ? 1 : 0));
@@ -118,7 +118,7 @@ export function unmarked(text: Uint8Array): Uint8Array {
 }
 
 /** Ids of the 256 bytes: "<0xHH>", else the token of that single byte, else -1. */
-function byteTokens(vocab: Vocab): Int32Array {
+export function byteTokens(vocab: Vocab): Int32Array {
   return Int32Array.from({ length: 256 }, (_, byte) => {
     const id = vocab.idOf(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
     return id >= 0 ? id : vocab.find(Uint8Array.of(byte), 0, 1);

@@ -4,7 +4,8 @@ import { FormatError, GraphError, checkOptions } from "../errors.ts";
 import { Bpe } from "./bpe.ts";
 import { StreamDecoder } from "./decoder.ts";
 import type { Metadata } from "./metadata.ts";
-import { startRule } from "./pretokenizer.ts";
+import { joinsCharacters, startRule } from "./pretokenizer.ts";
+import { RawBpe } from "./raw_bpe.ts";
 import {
   SpecialFinder,
   type SpecialDefaults,
@@ -77,6 +78,8 @@ interface Kind {
   readonly defaults: SpecialDefaults;
   /** start token by default */
   readonly addBos: boolean;
+  /** whatever the key says */
+  readonly alwaysBos?: boolean;
   /** end token by default */
   readonly addEos?: boolean;
   /** separator between two texts by default */
@@ -102,7 +105,16 @@ const KINDS: Readonly<Record<string, (meta: Metadata) => Kind>> = {
     addSep: startRule(meta).addSep,
     framed: false,
     addSpacePrefix: false,
-    splitter: Bpe,
+    splitter: joinsCharacters(meta) ? RawBpe : Bpe,
+  }),
+  gemma4: () => ({
+    defaults: {},
+    addBos: true,
+    alwaysBos: true,
+    addSep: false,
+    framed: false,
+    addSpacePrefix: false,
+    splitter: RawBpe,
   }),
   bert: () => ({
     defaults: { bos: 101, unk: 100, sep: 102, pad: 0, mask: 103 },
@@ -147,7 +159,8 @@ class TokenTable implements Tokenizer {
     this.ids = readSpecialIds(meta, vocab, kind.defaults);
     this.#eog = readEog(meta, vocab, this.ids);
     if (kind.framed) needFrame(model, this.ids);
-    this.addBos = kind.framed || wanted(meta, "bos", kind.addBos, this.ids.bos);
+    const always = kind.framed || (kind.alwaysBos === true && this.ids.bos >= 0);
+    this.addBos = always || wanted(meta, "bos", kind.addBos, this.ids.bos);
     this.addEos = kind.framed || wanted(meta, "eos", kind.addEos ?? false, this.ids.eos);
     this.addSep = kind.framed || wanted(meta, "sep", kind.addSep, this.ids.sep);
     this.addSpacePrefix = kind.addSpacePrefix;

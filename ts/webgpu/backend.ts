@@ -8,6 +8,7 @@ import { GpuBuffer, GpuBufferType } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
 import type { Bind, Dispatch, Kernels } from "./kernel.ts";
 import { KERNELS } from "./kernels/index.ts";
+import { lowerForGpu } from "./lower.ts";
 import { Pipelines } from "./pipeline.ts";
 import { GpuPlan, isSilent } from "./plan.ts";
 import { SelfTest } from "./selftest/selftest.ts";
@@ -38,12 +39,12 @@ class GpuExecutable implements Executable {
   async #run(signal: AbortSignal | undefined, first: number, last: number): Promise<void> {
     signal?.throwIfAborted();
     await this.#ready;
-    await this.#plan.prepare();
-    const [from, to] = this.#plan.range(first, last);
-    for (let at = from; at < to; at += BATCH) {
+    const steps = this.#plan.stepsOf(first, last);
+    await this.#plan.prepare(steps);
+    for (let at = 0; at < steps.length; at += BATCH) {
       await this.#backend.turn();
       signal?.throwIfAborted();
-      this.#plan.submit(at, Math.min(to, at + BATCH));
+      this.#plan.submit(steps, at, Math.min(steps.length, at + BATCH));
     }
   }
 
@@ -107,9 +108,9 @@ export class GpuBackend implements Backend {
     return dispatch.bind.every((b) => bytesOf(b, node) <= this.gpu.caps.maxBinding);
   }
 
-  /** Kernels read activations as they are: nothing is rewritten. */
+  /** Kernels read activations as they are: nodes only change places. */
   lower(program: Program): Program {
-    return program;
+    return lowerForGpu(program);
   }
 
   inPlace({ tensor }: ProgramNode): boolean {

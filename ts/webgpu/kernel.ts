@@ -88,6 +88,11 @@ export interface Dispatch {
    * `sg_lane` (u32, private variables)
    */
   readonly enable?: readonly ("f16" | "subgroups")[];
+  /**
+   * The plan may run several dispatches of equal key as one, where none needs what another writes. The parameters are then
+   * not uniform to WGSL: no barrier may stand in control flow that depends on them
+   */
+  readonly mergeable?: boolean;
 }
 
 /** Parameters of a dispatch, at most: a slot has 64 words, one for the groups and one for each operand. */

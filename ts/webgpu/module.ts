@@ -42,8 +42,14 @@ export function packSlot(dispatch: Dispatch, starts: readonly number[], slot: Da
   }
 }
 
-/** The whole module; its entry point is `entry`. */
-export function moduleSource(dispatch: Dispatch, pattern: Pattern): string {
+/** Dispatches that may run as one, at most. */
+export const MAX_JOBS = 4;
+
+/**
+ * The whole module; its entry point is `entry`. With more than one job it runs as many dispatches, whose slots stand one
+ * after the other: their workgroups are numbered through.
+ */
+export function moduleSource(dispatch: Dispatch, pattern: Pattern, jobs = 1): string {
   const body = dispatch.source();
   const { enable = [], workgroup } = dispatch;
   const subgroups = enable.includes("subgroups");
@@ -55,17 +61,33 @@ export function moduleSource(dispatch: Dispatch, pattern: Pattern): string {
   ];
   const accessors = dispatch.bind.map((b, i) => operandAccessors(b, pattern, i, body));
   return `${enable.map((e) => `enable ${e};\n`).join("")}
-struct Params { ${["groups_", ...dispatch.bind.map((b) => `at_${b.name}`)].map((n) => `${n}: u32, `).join("")}
+struct Params { ${jobs > 1 ? "@align(256) " : ""}${["groups_", ...dispatch.bind.map((b) => `at_${b.name}`)].map((n) => `${n}: u32, `).join("")}
   ${dispatch.params.map((p) => `${p.name}: ${p.type}`).join(", ")} }
-@group(0) @binding(0) var<uniform> P: Params;
+${
+  jobs > 1
+    ? `@group(0) @binding(0) var<uniform> JOBS: array<Params, ${jobs}>;
+var<private> P: Params;`
+    : "@group(0) @binding(0) var<uniform> P: Params;"
+}
 ${pattern.bindings.map(binding).join("\n")}
 ${subgroups ? "var<private> sg_size: u32;\nvar<private> sg_lane: u32;\n" : ""}${accessors.join("")}${body}
 @compute @workgroup_size(${workgroup}) fn entry(${builtins.join(", ")}) {
-  let group = id.x + id.y * count.x;
-  if (group >= P.groups_) { return; }
+  ${jobs > 1 ? jobStart(jobs) : "let group = id.x + id.y * count.x;\n  if (group >= P.groups_) { return; }"}
   ${subgroups ? "sg_size = size; sg_lane = lane;\n  " : ""}main(group, local);
 }
 `;
+}
+
+// The job that a workgroup belongs to: uniform, because all of it comes from the slots and the number of the group.
+function jobStart(jobs: number): string {
+  const skip = (j: number): string =>
+    j === jobs - 1
+      ? ""
+      : `if (group >= JOBS[${j}].groups_) { group -= JOBS[${j}].groups_; job = ${j + 1}u; ${skip(j + 1)}}`;
+  return `var group = id.x + id.y * count.x; var job = 0u;
+  ${skip(0)}
+  if (group >= JOBS[job].groups_) { return; }
+  P = JOBS[job];`;
 }
 
 function binding({ writable, atomic }: Binding, index: number): string {

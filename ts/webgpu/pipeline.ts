@@ -3,7 +3,7 @@
 import { DeviceError } from "../errors.ts";
 import type { GpuDevice } from "./device.ts";
 import type { Dispatch } from "./kernel.ts";
-import { moduleSource, type Pattern, patternKey, SLOT_WORDS } from "./module.ts";
+import { MAX_JOBS, moduleSource, type Pattern, patternKey, SLOT_WORDS } from "./module.ts";
 
 const COMPUTE = 4; // GPUShaderStage.COMPUTE: Node has no such global
 
@@ -26,7 +26,7 @@ export class Pipelines {
         {
           binding: 0,
           visibility: COMPUTE,
-          buffer: { type: "uniform", hasDynamicOffset: true, minBindingSize: 4 * SLOT_WORDS },
+          buffer: { type: "uniform", hasDynamicOffset: true, minBindingSize: 4 * SLOT_WORDS * MAX_JOBS },
         },
       ],
     });
@@ -59,24 +59,25 @@ export class Pipelines {
   }
 
   /**
-   * The pipeline of a dispatch whose operands are bound in a pattern; made on the first call.
+   * The pipeline of a dispatch whose operands are bound in a pattern, or of several that run as one; made on the first
+   * call.
    *
    * @throws {DeviceError} bad-shader with the compiler's message and the numbered source; device-lost
    */
-  get(dispatch: Dispatch, pattern: Pattern): Promise<GPUComputePipeline> {
-    const key = `${dispatch.key} | ${patternKey(pattern)}`;
+  get(dispatch: Dispatch, pattern: Pattern, jobs: number): Promise<GPUComputePipeline> {
+    const key = `${dispatch.key} | ${patternKey(pattern)} | ${jobs}`;
     let made = this.#made.get(key);
     if (made === undefined) {
-      made = this.#make(dispatch, pattern);
+      made = this.#make(dispatch, pattern, jobs);
       made.catch(() => this.#made.delete(key)); // whoever awaits it hears of it
       this.#made.set(key, made);
     }
     return made;
   }
 
-  async #make(dispatch: Dispatch, pattern: Pattern): Promise<GPUComputePipeline> {
+  async #make(dispatch: Dispatch, pattern: Pattern, jobs: number): Promise<GPUComputePipeline> {
     const { device } = this.#gpu;
-    const code = moduleSource(dispatch, pattern);
+    const code = moduleSource(dispatch, pattern, jobs);
     device.pushErrorScope("validation");
     const module = device.createShaderModule({ code, label: dispatch.label });
     const scope = device.popErrorScope();

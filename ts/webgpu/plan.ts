@@ -10,18 +10,18 @@ import { bindOperands, type Place, type Window } from "./binding.ts";
 import { GpuBuffer } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
 import { type Bind, type Dispatch, type Kernels, MAX_DISPATCH_PARAMS } from "./kernel.ts";
-import { packSlot, type Pattern, SLOT_WORDS } from "./module.ts";
+import { type Job, mergeRuns } from "./merge.ts";
+import { MAX_JOBS, packSlot, SLOT_WORDS } from "./module.ts";
 import { accessOf, type Pipelines } from "./pipeline.ts";
 
 const UNIFORM_COPY_DST = 0x48; // GPUBufferUsage
 const SLOT_BYTES = 4 * SLOT_WORDS;
 const MAX_GRID = 65535;
 
-/** One dispatch, ready to be encoded. */
-interface Step {
+/** One dispatch, or several that run as one, ready to be encoded. */
+interface Step extends Job {
   readonly node: number;
-  readonly dispatch: Dispatch;
-  readonly pattern: Pattern;
+  readonly jobs: number;
   readonly group: GPUBindGroup;
   /** offset of its slot in the parameter buffer, as setBindGroup wants it */
   readonly slot: Uint32Array;
@@ -44,7 +44,10 @@ export function isSilent({ op, ne }: Tensor): boolean {
 
 /** Dispatches of a program whose tensors have their places. */
 export class GpuPlan {
+  /** what a whole run encodes */
   readonly steps: readonly Step[];
+  /** the same, each dispatch by itself: for runs of a part */
+  readonly #single: readonly Step[];
   readonly #gpu: GpuDevice;
   readonly #pipelines: Pipelines;
   readonly #params: GPUBuffer;
@@ -71,17 +74,18 @@ export class GpuPlan {
       steps.push(...dispatches.map((d) => this.#step(d, node, index, groups, slots)));
     });
     this.#first.push(steps.length);
-    this.steps = steps;
+    this.#single = steps;
+    this.steps = merged(steps);
     this.#params = this.#parameters(slots);
     this.#paramsGroup = gpu.device.createBindGroup({
       layout: pipelines.paramsLayout,
-      entries: [{ binding: 0, resource: { buffer: this.#params, size: SLOT_BYTES } }],
+      entries: [{ binding: 0, resource: { buffer: this.#params, size: MAX_JOBS * SLOT_BYTES } }],
     });
     gpu.counts.bindGroups++;
   }
 
   #parameters(slots: readonly Uint8Array<ArrayBuffer>[]): GPUBuffer {
-    const size = Math.max(1, slots.length) * SLOT_BYTES;
+    const size = (slots.length + MAX_JOBS) * SLOT_BYTES; // a binding at the last slot shows this much
     const { buffer } = this.#gpu.createBuffer(size, UNIFORM_COPY_DST, "parameters");
     const bytes = new Uint8Array(size);
     slots.forEach((slot, i) => bytes.set(slot, i * SLOT_BYTES));
@@ -107,7 +111,18 @@ export class GpuPlan {
     const group = groups.get(accessOf(pattern), windows);
     const offset = Uint32Array.of(slots.length * SLOT_BYTES);
     slots.push(slot);
-    return { node: index, dispatch, pattern, group, slot: offset, x, y, pipeline: undefined };
+    return {
+      node: index,
+      jobs: 1,
+      dispatch,
+      pattern,
+      group,
+      places,
+      slot: offset,
+      x,
+      y,
+      pipeline: undefined,
+    };
   }
 
   #place({ of, offset = 0, bytes }: Bind, { tensor, src }: ProgramNode, index: number): Place {
@@ -125,25 +140,26 @@ export class GpuPlan {
     return { memory: at.memory.memory, start: at.offset + offset, bytes: bytes ?? t.nBytes - offset };
   }
 
+  /** Steps that run nodes [first, last). */
+  stepsOf(first: number, last: number): readonly Step[] {
+    const whole = first === 0 && last === this.#first.length - 1;
+    return whole ? this.steps : this.#single.slice(this.#first[first], this.#first[last]);
+  }
+
   /**
    * Makes the pipelines that are missing, all at once.
    *
    * @throws {DeviceError} bad-shader, device-lost
    */
-  async prepare(): Promise<void> {
-    const missing = this.steps.filter((s) => s.pipeline === undefined);
+  async prepare(steps: readonly Step[]): Promise<void> {
+    const missing = steps.filter((s) => s.pipeline === undefined);
     if (missing.length === 0) return;
-    const made = await Promise.all(missing.map((s) => this.#pipelines.get(s.dispatch, s.pattern)));
+    const made = await Promise.all(missing.map((s) => this.#pipelines.get(s.dispatch, s.pattern, s.jobs)));
     missing.forEach((s, i) => (s.pipeline = made[i]!));
   }
 
-  /** Steps of nodes [first, last). */
-  range(first: number, last: number): readonly [first: number, last: number] {
-    return [this.#first[first]!, this.#first[last]!];
-  }
-
-  /** Encodes and submits steps [first, last); all must be prepared. */
-  submit(first: number, last: number): void {
+  /** Encodes and submits steps [first, last) of a list; all must be prepared. */
+  submit(steps: readonly Step[], first: number, last: number): void {
     this.#gpu.check();
     if (this.#disposed) throw new GraphError("disposed", "graph: its plan was given back while it ran");
     const encoder = this.#gpu.device.createCommandEncoder();
@@ -151,7 +167,7 @@ export class GpuPlan {
     let pipeline: GPUComputePipeline | undefined;
     let group: GPUBindGroup | undefined;
     for (let i = first; i < last; i++) {
-      const step = this.steps[i]!;
+      const step = steps[i]!;
       if (step.pipeline !== pipeline) pass.setPipeline((pipeline = step.pipeline!));
       pass.setBindGroup(0, this.#paramsGroup, step.slot, 0, 1);
       if (step.group !== group) pass.setBindGroup(1, (group = step.group));
@@ -168,6 +184,17 @@ export class GpuPlan {
     this.#disposed = true;
     this.#gpu.destroyBuffer(this.#params);
   }
+}
+
+// Steps with those put together that may run as one.
+function merged(steps: readonly Step[]): Step[] {
+  const firsts = mergeRuns(steps);
+  return firsts.map((first, i) => {
+    const run = steps.slice(first, firsts[i + 1] ?? steps.length);
+    if (run.length === 1) return run[0]!;
+    const [x, y] = gridOf(run.reduce((n, s) => n + s.dispatch.groups, 0));
+    return { ...run[0]!, jobs: run.length, x, y };
+  });
 }
 
 /** Bind groups of one plan by what they show. */

@@ -18,6 +18,7 @@ import {
   usageChunk,
   usageOf,
 } from "./response.ts";
+import { ToolReader } from "./tool_calls.ts";
 
 /** What is passed beside a request. */
 export interface ChatOptions {
@@ -123,7 +124,7 @@ export class ContextChat implements ChatTarget {
     let step = await run.next();
     while (!step.done) step = await run.next();
     if (step.value.stopReason === "abort") throw signal!.reason as Error;
-    return completion(e, step.value, tokenizer);
+    return completion(e, step.value, tokenizer, read.tools);
   }
 
   #fits(n: number): void {
@@ -185,20 +186,25 @@ async function* chunks(
     pending = [];
     return chatLogprobs(list, model.tokenizer);
   };
+  const reader = new ToolReader(read.tools);
   yield chunk(e, { role: "assistant", content: "" });
   const run = model.generate(ids, { ...read.generate, signal, onToken });
   try {
     for (;;) {
       const step = await run.next();
       if (!step.done) {
-        yield chunk(e, { content: step.value }, { logprobs: taken() });
+        const content = reader.push(step.value);
+        if (content !== "") yield chunk(e, { content }, { logprobs: taken() });
         continue;
       }
       const { value } = step;
       if (value.stopReason === "abort") throw signal!.reason as Error;
+      const { text, calls } = reader.end();
+      if (text !== "") yield chunk(e, { content: text }, { logprobs: taken() });
+      for (const [index, call] of calls.entries()) yield chunk(e, { tool_calls: [{ index, ...call }] });
       const usage = usageOf(value);
       const rest = pending.length > 0 ? { logprobs: taken() } : {};
-      const last = { ...rest, finish_reason: finishReason(value.stopReason) };
+      const last = { ...rest, finish_reason: finishReason(value.stopReason, calls.length > 0) };
       yield chunk(e, {}, read.usage === "last chunk" ? { ...last, usage } : last);
       if (read.usage === "own chunk") yield usageChunk(e, usage);
       return;

@@ -31,7 +31,7 @@ export interface ChatRequest {
   readonly logprobs?: Maybe<boolean>;
   /** alternatives per token; needs logprobs */
   readonly top_logprobs?: Maybe<number>;
-  /** told to the model by its template; calls come back as the text that the model writes */
+  /** told to the model by its template; calls that it writes in a known form come back as tool_calls, others as text */
   readonly tools?: Maybe<readonly ChatTool[]>;
   /** "none" leaves the tools out */
   readonly tool_choice?: Maybe<"auto" | "none">;
@@ -66,6 +66,8 @@ export interface ChatRequest {
 export interface ReadRequest {
   readonly prompt: PromptOptions;
   readonly chatTemplate: string | undefined;
+  /** names of the tools that the model was told about */
+  readonly tools: readonly string[];
   readonly generate: GenerateOptions;
   readonly model: string | undefined;
   readonly stream: boolean;
@@ -146,21 +148,29 @@ export function readRequest(request: ChatRequest): ReadRequest {
   checkOptions("chat.completions", given, [...OTHERS, ...Object.keys(PASSED), ...UNSUPPORTED]);
   const r = given as unknown as ChatRequest;
   refuseUnsupported(given, r);
+  const tools = r.tool_choice === "none" ? undefined : (r.tools ?? undefined);
   return {
     prompt: {
       messages: r.messages,
-      tools: r.tool_choice === "none" ? undefined : (r.tools ?? undefined),
+      tools,
       variables: {
         ...r.chat_template_kwargs,
         ...(r.reasoning_effort === undefined ? {} : { reasoning_effort: r.reasoning_effort }),
       },
     },
     chatTemplate: r.chat_template ?? undefined,
+    tools: toolNames(tools),
     generate: generateOptions(given, r),
     model: r.model ?? undefined,
     stream: r.stream === true,
     usage: usagePlace(r),
   };
+}
+
+// What is wrong with a list of tools is said when the prompt is made.
+function toolNames(tools: ChatRequest["tools"]): string[] {
+  if (!Array.isArray(tools)) return [];
+  return tools.map((tool: ChatTool) => tool?.function?.name).filter((name) => typeof name === "string");
 }
 
 // A field that is false asks for nothing, whatever its name.

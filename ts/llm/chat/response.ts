@@ -3,9 +3,10 @@
 import type { Generation, StopReason } from "../generate.ts";
 import type { TokenLogprobs, TokenProbability } from "../logprobs.ts";
 import type { Tokenizer } from "../tokenizer.ts";
+import { type MadeToolCall, ToolReader } from "./tool_calls.ts";
 
-/** Why an answer ended: at an end token or stop text, or at the limit or the end of the context. */
-export type FinishReason = "stop" | "length";
+/** Why an answer ended: at an end token or stop text, with calls of tools, or at the limit or the end of the context. */
+export type FinishReason = "stop" | "length" | "tool_calls";
 
 /** Tokens that an answer took. */
 export interface ChatUsage {
@@ -43,7 +44,14 @@ export interface ChatCompletion {
   readonly choices: readonly [
     {
       readonly index: 0;
-      readonly message: { readonly role: "assistant"; readonly content: string; readonly refusal: null };
+      readonly message: {
+        readonly role: "assistant";
+        /** without what was read as calls */
+        readonly content: string;
+        readonly refusal: null;
+        /** calls of the tools that were offered; absent when there are none */
+        readonly tool_calls?: readonly MadeToolCall[];
+      };
       readonly logprobs: ChatLogprobs | null;
       readonly finish_reason: FinishReason;
     },
@@ -55,6 +63,8 @@ export interface ChatCompletion {
 export interface ChatDelta {
   readonly role?: "assistant";
   readonly content?: string;
+  /** calls, each whole, at the end of the answer */
+  readonly tool_calls?: readonly (MadeToolCall & { readonly index: number })[];
 }
 
 /** A part of an answer that is streamed. */
@@ -87,9 +97,18 @@ export function envelope(model: string): Envelope {
   return { id: `chatcmpl-${id}`, created: Math.floor(Date.now() / 1000), model };
 }
 
-/** The whole answer. */
-export function completion(e: Envelope, generation: Generation, tokenizer: Tokenizer): ChatCompletion {
-  const { text, stopReason, logprobs } = generation;
+/** The whole answer. @param tools names of the tools that were offered */
+export function completion(
+  e: Envelope,
+  generation: Generation,
+  tokenizer: Tokenizer,
+  tools: readonly string[],
+): ChatCompletion {
+  const { stopReason, logprobs } = generation;
+  const reader = new ToolReader(tools);
+  const before = reader.push(generation.text);
+  const { text, calls } = reader.end();
+  const content = calls.length > 0 ? (before + text).trimEnd() : before + text;
   return {
     id: e.id,
     object: "chat.completion",
@@ -98,9 +117,14 @@ export function completion(e: Envelope, generation: Generation, tokenizer: Token
     choices: [
       {
         index: 0,
-        message: { role: "assistant", content: text, refusal: null },
+        message: {
+          role: "assistant",
+          content,
+          refusal: null,
+          ...(calls.length > 0 ? { tool_calls: calls } : {}),
+        },
         logprobs: logprobs === undefined ? null : chatLogprobs(logprobs, tokenizer),
-        finish_reason: finishReason(stopReason),
+        finish_reason: finishReason(stopReason, calls.length > 0),
       },
     ],
     usage: usageOf(generation),
@@ -140,8 +164,8 @@ export function usageOf({ promptTokens, tokens, cachedTokens }: Generation): Cha
 }
 
 /** OpenAI's word for a reason. */
-export function finishReason(reason: StopReason): FinishReason {
-  return reason === "limit" || reason === "context-full" ? "length" : "stop";
+export function finishReason(reason: StopReason, called: boolean): FinishReason {
+  return reason === "limit" || reason === "context-full" ? "length" : called ? "tool_calls" : "stop";
 }
 
 /** Log-probabilities with the texts of the tokens. */

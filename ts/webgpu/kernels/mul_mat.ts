@@ -56,6 +56,7 @@ function vecDispatch(node: ProgramNode, caps: Caps, part: Part): Dispatch {
     params: [...productParams(node, part), u32("groups_of_rows", Math.ceil((part.last - part.first) / ROWS))],
     groups: Math.ceil((part.last - part.first) / ROWS) * b.ne[2] * b.ne[3],
     workgroup: LANES,
+    mergeable: true,
     ...(subgroups ? { enable: ["subgroups"] as const } : {}),
   };
 }

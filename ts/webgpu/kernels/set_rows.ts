@@ -62,6 +62,7 @@ ${isQuantized(dst.type) ? blockSource("dst", dst.type) : roundSource(dst.type)}`
   ${isQuantized(dst.type) ? blocks(x, dst, whole) : floats(x, dst, whole)}`,
     ne: x.ne,
     lanes: 64,
+    mergeable: true,
   });
 }
 

@@ -60,6 +60,7 @@ export function eachElement(node: ProgramNode, each: EachElement): Dispatch {
     params: [u32("n", n), ...ne.map((x, i) => u32(`n${i}`, x)), ...(each.params ?? [])],
     groups: Math.ceil(n / LANES),
     workgroup: LANES,
+    mergeable: true,
   };
 }
 

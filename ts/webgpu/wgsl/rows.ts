@@ -23,6 +23,8 @@ export interface EachRow {
   readonly lanes: number;
   /** sums and maxima go through subgroups */
   readonly subgroups?: boolean;
+  /** no barrier stands in control flow that depends on parameters: see {@link Dispatch.mergeable} */
+  readonly mergeable?: boolean;
 }
 
 /** One dispatch with a workgroup for each row; dead columns are left out as in eachElement(). */
@@ -39,6 +41,7 @@ export function eachRow(node: ProgramNode, each: EachRow): Dispatch {
     params: [...ne.map((x, i) => u32(`n${i}`, x)), ...(each.params ?? [])],
     groups: rows,
     workgroup: each.lanes,
+    mergeable: each.mergeable === true,
     ...(subgroups ? { enable: ["subgroups"] as const } : {}),
   };
 }
