@@ -276,6 +276,8 @@ export const CTRL_NODE = CTRL + 64;
 
 export const REGION_UNIT = 64;
 export const REGION_COUNT = 4096;
+/** end of all regions there ever were, in units: memory from here on is zero */
+export const REGION_HIGHEST = REGION_COUNT + 4;
 export const REGION_TABLE = REGION_COUNT + 64;
 export const REGION_MAX = 1024;
 export const REGION_BYTES = 12;

@@ -3,7 +3,15 @@
 // The table is a sorted array of {first, end, kind}, in units of 64 bytes so that 4 GiB fits 32 bits. Bytes cross the
 // border to TypeScript as f64.
 
-import { Region, REGION_BYTES, REGION_COUNT, REGION_MAX, REGION_TABLE, REGION_UNIT } from "./abi";
+import {
+  Region,
+  REGION_BYTES,
+  REGION_COUNT,
+  REGION_HIGHEST,
+  REGION_MAX,
+  REGION_TABLE,
+  REGION_UNIT,
+} from "./abi";
 
 
 @unmanaged
@@ -39,6 +47,7 @@ function insert(i: i32, first: u32, end: u32, kind: i32): void {
   e.first = first;
   e.end = end;
   e.kind = kind;
+  store<u32>(REGION_HIGHEST, max<u32>(load<u32>(REGION_HIGHEST), end));
   store<i32>(REGION_COUNT, count() + 1);
 }
 

@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { Flag, Op } from "../assembly/abi.ts";
 import { createEngine, Engine, type EngineOptions } from "../ts/runtime/engine.ts";
 import type { Graph } from "../ts/graph/graph.ts";
-import type { Tensor } from "../ts/graph/tensor.ts";
+import { leaf, type Tensor } from "../ts/graph/tensor.ts";
 import { defaultThreads } from "../ts/runtime/threads.ts";
 import { withShared } from "../ts/runtime/wasm.ts";
 import { Type } from "../ts/types.ts";
@@ -355,4 +355,22 @@ test("a plan larger than a backend's largest buffer is refused with both sizes",
         details: { expected: 700, actual: expect.any(Number) },
       }),
     );
+  }));
+
+test("a cache starts as zeros, in fresh memory and in memory that was used before", () =>
+  withEngine({}, async (engine) => {
+    const make = (use: "weights" | "kv"): { t: Tensor; end: () => void } => {
+      const t = leaf("t", Type.F32, [1001]);
+      const memory = engine.allocate([t], use);
+      return { t, end: () => memory.dispose() };
+    };
+    const fresh = make("kv");
+    expect(await fresh.t.read()).toEqual(new Float32Array(1001));
+    fresh.t.write(ramp(1001));
+    fresh.end();
+    const weights = make("weights");
+    weights.t.write(ramp(1001));
+    weights.end();
+    const again = make("kv");
+    expect(await again.t.read()).toEqual(new Float32Array(1001));
   }));

@@ -15,7 +15,7 @@ const last = Uint8Array.from({ length: 12 }, (_, i) => 255 - i);
 const large = new Uint8Array(LARGE);
 for (let i = 0; i < LARGE; i++) large[i] = (i * 31) >> 5;
 
-const data: ReadonlyMap<string, Uint8Array> = new Map([["first", first], ["large", large], ["last", last]]); // prettier-ignore
+export const data: ReadonlyMap<string, Uint8Array> = new Map([["first", first], ["large", large], ["last", last]]); // prettier-ignore
 
 /** Bytes of the three tensors. */
 export const TOTAL = first.length + large.length + last.length;

@@ -30,6 +30,7 @@ import {
   TOTAL,
   type TestServer,
   bytes,
+  data,
   expectAll,
   failure,
   partsOf,
@@ -105,6 +106,24 @@ describe("every source", () => {
       await opened.source.close();
     }
   });
+
+  it.each(kinds)(
+    "says of each part when all its bytes are there, and stops when that fails: %s",
+    async (_, input) => {
+      const opened = await openGguf(input());
+      const { parts, places } = partsOf(opened, plain);
+      const seen: string[] = [];
+      const whole = (name: string) => (): void => {
+        seen.push(name);
+        expectAll(new Map([...places].map(([n, place]) => [n, seen.includes(n) ? place : data.get(n)!])));
+        if (name === "large") throw new RangeError("enough");
+      };
+      const telling = parts.map((part) => ({ ...part, whole: whole(part.name) }));
+      expect(await failure(opened.source.load(telling))).toEqual(new RangeError("enough"));
+      expect(seen).toEqual(["first", "large"]);
+      await opened.source.close();
+    },
+  );
 
   it.each(kinds)(
     "goes through the file once, in its order, whatever the order of the parts: %s",

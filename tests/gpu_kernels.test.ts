@@ -54,7 +54,12 @@ async function compute(
   node: (g: Graph, x: (name: string) => Tensor) => Tensor,
 ): Promise<Float32Array | Int32Array> {
   using g = engine.graph();
-  const leafs = new Map([...data].map(([name, [type, ne]]) => [name, g.input(name, type, ne)]));
+  const leafs = new Map(
+    [...data].map(([name, [type, ne]]) => [
+      name,
+      name === "a" ? g.weight(name, type, ne) : g.input(name, type, ne),
+    ]),
+  );
   const y = node(g, (name) => leafs.get(name)!).asOutput();
   g.plan();
   for (const [name, [, , bytes]] of data) leafs.get(name)!.write(bytes);

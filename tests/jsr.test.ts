@@ -1,8 +1,7 @@
-// The package as JSR gets it: accepted by `deno publish`, and imported by name in Deno. Needs build/ and, for the one
-// dependency, npm's registry or Deno's cache of it.
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+// The package as JSR gets it: accepted by `deno publish`, and imported by name in Deno. Needs build/; no network.
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { dataDir } from "./data.ts";
 import { itNeeds, RUNTIMES } from "./hosts/host.ts";
@@ -44,12 +43,35 @@ describe("the package for JSR", () => {
     expect(script).toMatchObject({ code: 0, stderr: "" });
     const entries = await readdir(tree(), { recursive: true, withFileTypes: true });
     files = entries.filter((e) => e.isFile()).map((e) => join(e.parentPath, e.name));
+    for (const at of [tree(), folder]) await install(at);
   });
 
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
+  /** The one dependency, where Deno finds it without asking a registry. */
+  async function install(at: string): Promise<void> {
+    const name = "@huggingface/jinja";
+    const { devDependencies } = JSON.parse(await readFile("package.json", "utf8")) as {
+      devDependencies: Record<string, string>;
+    };
+    await writeFile(
+      join(at, "package.json"),
+      JSON.stringify({ dependencies: { [name]: devDependencies[name] } }),
+    );
+    await mkdir(join(at, "node_modules/@huggingface"), { recursive: true });
+    await symlink(resolve("node_modules", name), join(at, "node_modules", name));
+  }
+
   function deno(args: readonly string[], cwd: string): Promise<Ended> {
-    const env = { NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", CI: undefined };
+    const proxy = "http://127.0.0.1:9"; // nobody answers there
+    const env = {
+      NO_COLOR: "1",
+      DENO_NO_UPDATE_CHECK: "1",
+      DENO_DIR: join(folder, "deno"),
+      HTTPS_PROXY: proxy,
+      HTTP_PROXY: proxy,
+      CI: undefined,
+    };
     return runCommand(DENO, args, { limitMs: LIMIT_MS, cwd, env });
   }
 

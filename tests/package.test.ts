@@ -97,7 +97,7 @@ describe("the package", () => {
     ).toEqual(["CHANGELOG.md", "LICENSE", "README.md", "dist/", "package.json"].sort());
     expect(packed.files.filter((f) => f.path.endsWith(".gguf"))).toHaveLength(1);
     // The model takes a third of it; the code is there as modules, as a worker's script (deflated), and for a script tag.
-    expect(packed.unpackedSize).toBeLessThan(2_500_000);
+    expect(packed.unpackedSize).toBeLessThan(2_700_000);
   });
 
   it("runs nothing at install and brings nothing along; its script is where content networks look", () => {

@@ -1,4 +1,5 @@
-// Takes away the typings in dist/ that no entry of the package reaches, and what would need the DOM's types.
+// Takes away the typings in dist/ that no entry of the package reaches, comments that no editor shows, and what would need
+// the DOM's types.
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
@@ -6,12 +7,16 @@ const { exports } = JSON.parse(readFileSync("package.json", "utf8"));
 const entries = Object.values(exports).flatMap(({ types }) => types ?? []);
 const kept = new Set();
 
+/** Typings that a file imports or re-exports. */
+function named(path) {
+  const names = readFileSync(path, "utf8").matchAll(/\b(?:from|import)\s*\(?\s*["'](\.[^"']+)["']/g);
+  return [...names].map(([, to]) => `${resolve(dirname(path), to).replace(/(\.d)?\.[jt]s$/, "")}.d.ts`);
+}
+
 function keep(path) {
   if (kept.has(path) || !existsSync(path)) return;
   kept.add(path);
-  for (const [, to] of readFileSync(path, "utf8").matchAll(/\b(?:from|import)\s*\(?\s*["'](\.[^"']+)["']/g)) {
-    keep(`${resolve(dirname(path), to).replace(/(\.d)?\.[jt]s$/, "")}.d.ts`);
-  }
+  for (const other of named(path)) keep(other);
 }
 
 function prune(folder) {
@@ -19,10 +24,18 @@ function prune(folder) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) prune(path);
     else if (path.endsWith(".d.ts") && !kept.has(path)) rmSync(path);
+    else if (path.endsWith(".d.ts")) writeFileSync(path, shortened(path));
   }
   if (readdirSync(folder).length === 0) rmdirSync(folder);
 }
 
+/** One space for each level of indentation; comments where a user comes across the names. */
+function shortened(path) {
+  const text = readFileSync(path, "utf8").replace(/^( {4})+/gm, (blanks) => " ".repeat(blanks.length / 4));
+  return shown.has(path) || path.includes("/ts/graph/") ? text : text.replace(/^ *\/\*\*[^]*?\*\/\n/gm, "");
+}
+
+const shown = new Set(entries.flatMap((types) => [resolve(types), ...named(resolve(types))]));
 for (const types of entries) keep(resolve(types));
 prune(resolve("dist"));
 
@@ -30,6 +43,6 @@ prune(resolve("dist"));
 const core = resolve("dist/build/simd.d.ts");
 const text = readFileSync(core, "utf8");
 const exportsAlone = text
-  .replace(/ *\/\*\* Exported memory \*\/\n.*WebAssembly.Memory;\n/, "")
-  .replace(/\/\*\* Instantiates [^]*$/, "export { __AdaptedExports };\n");
+  .replace(/^ *export const memory: WebAssembly.Memory;\n/m, "")
+  .replace(/^export declare function instantiate[^]*$/m, "export { __AdaptedExports };\n");
 writeFileSync(core, exportsAlone);

@@ -20,6 +20,8 @@ export interface Part {
    * asked for and sent off when it is full; `done` is a multiple of 4.
    */
   readonly stage?: ((done: number, nBytes: number) => Piece | Promise<Piece>) | undefined;
+  /** called once all bytes are in their place; what it throws ends the load */
+  readonly whole?: (() => void) | undefined;
 }
 
 /** A place for some bytes of a part. */
@@ -82,9 +84,11 @@ export class Filling {
   /** `nBytes` of what {@link next} gave have been filled. */
   placed(nBytes: number): void {
     this.done += nBytes;
-    if (this.#piece === undefined) return;
-    this.#filled += nBytes;
-    if (this.#filled === this.#piece.bytes.length) this.end();
+    if (this.#piece !== undefined) {
+      this.#filled += nBytes;
+      if (this.#filled === this.#piece.bytes.length) this.end();
+    }
+    if (this.done === this.part.nBytes) this.part.whole?.();
   }
 
   /** Sends off a piece that is not full: nothing follows. */

@@ -97,7 +97,6 @@ export class Context {
     this.#engine.settle(graphs);
     const memory = this.#engine.allocate(cacheTensors(this.#graphs.cache), "kv");
     try {
-      memory.clear();
       this.#engine.reserve(graphs);
       return memory;
     } catch (error) {

@@ -27,6 +27,7 @@ export type {
 } from "./generate.ts";
 export type { TokenLogprobs, TokenProbability } from "./logprobs.ts";
 export { type CreateContextOptions, Model as LocalModel } from "./model.ts";
+export type { ModelContext as LocalModelContext } from "./model_context.ts";
 export type { Params, RopeScaling } from "./params.ts";
 export {
   type ContextOptions,

@@ -191,8 +191,7 @@ async function load(
   let context: Context | undefined;
   let embedder: Embedder | undefined;
   try {
-    await readWeights(plan, source, options);
-    if (options.layout !== "file") layQuads(engine, plan);
+    await readWeights(engine, plan, source, options);
     release();
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
     embedder = new Embedder(engine, plan);
@@ -222,8 +221,7 @@ async function loadAgain(
   const memory = engine.allocate(weights, "weights");
   try {
     await memory.ready();
-    await readWeights(plan, source, {});
-    if (layout !== "file") layQuads(engine, plan);
+    await readWeights(engine, plan, source, { layout });
     return memory;
   } catch (error) {
     memory.dispose();
@@ -233,11 +231,20 @@ async function loadAgain(
   }
 }
 
-async function readWeights(plan: ModelPlan, source: ByteSource, options: LoadOptions): Promise<void> {
+// Each matrix is put in quads as soon as it is whole, while it is in the caches, and before graphs are planned: their
+// records carry the layout.
+async function readWeights(
+  engine: Engine,
+  plan: ModelPlan,
+  source: ByteSource,
+  options: LoadOptions,
+): Promise<void> {
   const after: (() => void)[] = [];
+  const fit = options.layout === "file" ? new Set<Tensor>() : leafsForQuads(plan);
   const parts = [...plan.header.tensors.values()].map((info): Part => {
     const t = plan.weights.get(info.name)!;
-    if (t.type === info.type) return placeOf(t, info);
+    const whole = fit.has(t) ? (): void => engine.toQuads([t]) : undefined;
+    if (t.type === info.type) return { ...placeOf(t, info), whole };
     const bytes = new Uint8Array(info.nBytes);
     after.push(() => t.write(widen(info.type, bytes, t)));
     return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => bytes };
@@ -259,10 +266,8 @@ function placeOf(t: Tensor, { name, offset, nBytes }: TensorInfo): Part {
   return { name, offset, nBytes, into, stage: (done, n) => buffer.stage(at.offset + done, n) };
 }
 
-// Before graphs are planned: their records carry the layout.
-function layQuads(engine: Engine, plan: ModelPlan): void {
-  const fit = quadLeafs(plannedGraphs(plan).map((graph) => graph.program()));
-  engine.toQuads([...plan.weights.values()].filter((t) => fit.has(t)));
+function leafsForQuads(plan: ModelPlan): Set<Tensor> {
+  return quadLeafs(plannedGraphs(plan).map((graph) => graph.program()));
 }
 
 function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {

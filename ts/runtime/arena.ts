@@ -1,6 +1,6 @@
 // Linear memory as an arena: regions with a kind, views that survive growth, and the account of all bytes.
 
-import { Region, REGION_UNIT } from "../../assembly/abi.ts";
+import { Region, REGION_HIGHEST, REGION_UNIT } from "../../assembly/abi.ts";
 import { DeviceError } from "../errors.ts";
 import type { Exports, WasmMemory } from "./instance.ts";
 
@@ -81,6 +81,11 @@ export class Arena {
       expected: nBytes,
       actual: this.report().free,
     });
+  }
+
+  /** End of all regions there ever were: memory from here on is zero. */
+  get highest(): number {
+    return this.u32[REGION_HIGHEST / 4]! * REGION_UNIT;
   }
 
   /** Bytes held by regions. */

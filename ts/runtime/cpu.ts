@@ -42,7 +42,10 @@ export class CpuBuffer implements Buffer {
     this.type = type;
     this.size = size;
     this.#arena = arena;
+    const { highest } = arena;
     this.address = arena.alloc(size, REGION[use]);
+    // A cache starts as zeros. Fresh memory is that already, and is not touched before it is used.
+    if (use === "kv" && this.address < highest) this.clear();
   }
 
   write(offset: number, bytes: Uint8Array): void {

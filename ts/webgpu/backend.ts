@@ -7,6 +7,8 @@ import type { Backend, Buffer, Costs, Executable, Planned } from "../runtime/bac
 import { GpuBuffer, GpuBufferType } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
 import type { Bind, Dispatch, Kernels } from "./kernel.ts";
+import { fuse } from "./fuse.ts";
+import { kernelFor } from "./kernels/fused.ts";
 import { KERNELS } from "./kernels/index.ts";
 import { lowerForGpu } from "./lower.ts";
 import { Pipelines } from "./pipeline.ts";
@@ -80,15 +82,18 @@ export class GpuBackend implements Backend {
   }
 
   supportsOp(tensor: Tensor, src: readonly (Tensor | undefined)[]): boolean {
-    if (isSilent(tensor)) return true;
-    const keys = this.#keysOf({ tensor, src });
+    return isSilent(tensor) || this.#isTrusted({ tensor, src });
+  }
+
+  #isTrusted(node: ProgramNode): boolean {
+    const keys = this.#keysOf(node);
     return keys !== undefined && keys.every((key) => this.#selfTest.reason(key) === undefined);
   }
 
   // Kernels that a node needs; undefined when there are none.
   #keysOf(node: ProgramNode): readonly string[] | undefined {
     if (isSilent(node.tensor)) return [];
-    const kernel = this.#kernels[node.tensor.op];
+    const kernel = kernelFor(node, this.#kernels);
     if (kernel === undefined || !kernel.supports(node, this.gpu.caps)) return undefined;
     const dispatches = kernel.dispatches(node, this.gpu.caps);
     return dispatches.every((d) => this.#fits(d, node)) ? dispatches.map((d) => d.key) : undefined;
@@ -96,7 +101,11 @@ export class GpuBackend implements Backend {
 
   /** Compares kernels that were not tested yet with the CPU's; those that fail are refused from now on. */
   async prepare(program: Program, signal?: AbortSignal): Promise<void> {
-    await this.#selfTest.test(program.nodes, signal);
+    const fused = fuse(program, new Set(), (node) => this.#keysOf(node) !== undefined).nodes;
+    await this.#selfTest.test(
+      [...program.nodes, ...fused.filter((node) => node.fused !== undefined)],
+      signal,
+    );
   }
 
   /** Kernels refused by their self-test, and why. */
@@ -108,18 +117,18 @@ export class GpuBackend implements Backend {
     return dispatch.bind.every((b) => bytesOf(b, node) <= this.gpu.caps.maxBinding);
   }
 
-  /** Kernels read activations as they are: nodes only change places. */
-  lower(program: Program): Program {
-    return lowerForGpu(program);
+  /** Kernels read activations as they are: nodes change places, and pairs of them become one. */
+  lower(program: Program, kept: ReadonlySet<Tensor>): Program {
+    return fuse(lowerForGpu(program), kept, (node) => this.#isTrusted(node));
   }
 
-  inPlace({ tensor }: ProgramNode): boolean {
-    return this.#kernels[tensor.op]?.inPlace !== false;
+  inPlace(node: ProgramNode): boolean {
+    return kernelFor(node, this.#kernels)?.inPlace !== false;
   }
 
   scratch(node: ProgramNode): number {
     if (isSilent(node.tensor)) return 0;
-    return this.#kernels[node.tensor.op]?.scratch?.(node, this.gpu.caps) ?? 0;
+    return kernelFor(node, this.#kernels)?.scratch?.(node, this.gpu.caps) ?? 0;
   }
 
   compile(planned: Planned, compute: Buffer): Executable {

@@ -9,6 +9,7 @@ import { nelements } from "../shape.ts";
 import { bindOperands, type Place, type Window } from "./binding.ts";
 import { GpuBuffer } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
+import { kernelFor } from "./kernels/fused.ts";
 import { type Bind, type Dispatch, type Kernels, MAX_DISPATCH_PARAMS } from "./kernel.ts";
 import { type Job, mergeRuns } from "./merge.ts";
 import { MAX_JOBS, packSlot, SLOT_WORDS } from "./module.ts";
@@ -70,7 +71,7 @@ export class GpuPlan {
     planned.program.nodes.forEach((node, index) => {
       this.#first.push(steps.length);
       if (isSilent(node.tensor)) return;
-      const dispatches = kernels[node.tensor.op]!.dispatches(node, gpu.caps);
+      const dispatches = kernelFor(node, kernels)!.dispatches(node, gpu.caps);
       steps.push(...dispatches.map((d) => this.#step(d, node, index, groups, slots)));
     });
     this.#first.push(steps.length);

@@ -5,11 +5,11 @@ import { packedCores } from "../../runtime/cores.ts";
 import type { MemoryReport } from "../../runtime/arena.ts";
 import { errorFrom } from "./errors.ts";
 import { takeHooks, type TakenOut } from "./hooks.ts";
-import type { Peer } from "./peer.ts";
+import { blocked, type Peer } from "./peer.ts";
 import type { Answer, Call, FromWorker, HookCall, Outcome, Step, Target } from "./protocol.ts";
 
-/** Time a worker has to answer the first message, ms. */
-const HANDSHAKE_MS = 10_000;
+/** Time a worker has to answer the first message, ms. One that is blocked is heard of at once. */
+const HANDSHAKE_MS = 30_000;
 
 /** Ids of a context's tokens as the page knows them. */
 export interface TokenList {
@@ -77,9 +77,7 @@ export class Connection {
       });
     } catch (cause) {
       peer.end();
-      throw new DeviceError("worker-blocked", `loadModel: the model's worker did not start; ${peer.hint}`, {
-        cause,
-      });
+      throw blocked(peer.hint, cause);
     } finally {
       clearTimeout(timer);
     }

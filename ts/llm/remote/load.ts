@@ -73,8 +73,10 @@ async function connect(given: WorkerLike | undefined, options: LoadOptions): Pro
     logger?.warn?.("loadModel: there are no workers here: the model runs on this thread");
   } catch (error) {
     if (!(error instanceof DeviceError && error.code === "worker-blocked")) throw error;
-    const threads = blocksThreads(options) ? ", with one thread" : "";
-    logger?.warn?.(`${error.message}: the model runs in the page itself${threads}`);
+    const place = inPage() ? "in the page itself" : "on this thread";
+    logger?.warn?.(
+      `${error.message}: the model runs ${place}${blocksThreads(options) ? ", with one thread" : ""}`,
+    );
   }
   return undefined;
 }

@@ -1,8 +1,12 @@
 // Workers for models: made from the script inside or given by the caller, in browsers and in Node.
 
 import { builtinModule } from "../../builtin.ts";
+import { DeviceError } from "../../errors.ts";
 import { hostLocks } from "./locks.ts";
 import type { ToWorker } from "./protocol.ts";
+
+const BLOB_HINT = "a page's policy must allow it (worker-src blob:, or pass a worker of your own)";
+const NODE_HINT = "this process may not make threads";
 
 /** A worker, seen from the thread that uses it. */
 export interface Peer {
@@ -39,19 +43,34 @@ interface WorkerThreads {
   readonly Worker: new (source: string, options: { eval: boolean }) => NodeWorker;
 }
 
-/** A new worker from the script inside; undefined when the host has no workers, or the sources run as they are. */
+/**
+ * A new worker from the script inside; undefined when the host has no workers, or the sources run as they are.
+ *
+ * @throws {DeviceError} worker-blocked
+ */
 export async function makePeer(): Promise<Peer | undefined> {
   // A chunk of its own in the bundles, so that nobody loads it who has no use for it.
   const { modelWorkerScript } = await import("../../runtime/model_worker.ts");
   const script = await modelWorkerScript();
   if (script === undefined) return undefined;
   const node = builtinModule<WorkerThreads>("node:worker_threads");
-  if (node !== undefined && !("document" in globalThis))
-    return nodePeer(new node.Worker(script, { eval: true }));
-  if (typeof Worker !== "function") return undefined;
+  const inNode = node !== undefined && !("document" in globalThis);
+  if (!inNode && typeof Worker !== "function") return undefined;
+  try {
+    return inNode ? nodePeer(new node.Worker(script, { eval: true })) : blobPeer(script);
+  } catch (cause) {
+    throw blocked(inNode ? NODE_HINT : BLOB_HINT, cause);
+  }
+}
+
+/** The error of a worker that does not start, with what could be done. */
+export function blocked(hint: string, cause: unknown): DeviceError {
+  return new DeviceError("worker-blocked", `loadModel: the model's worker did not start; ${hint}`, { cause });
+}
+
+function blobPeer(script: string): Peer {
   const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
-  const hint = "a page's policy must allow it (worker-src blob:, or pass a worker of your own)";
-  return webPeer(new Worker(url), hint, () => URL.revokeObjectURL(url));
+  return webPeer(new Worker(url), BLOB_HINT, () => URL.revokeObjectURL(url));
 }
 
 /** A browser's worker. */
@@ -93,7 +112,7 @@ function nodePeer(worker: NodeWorker): Peer {
   worker.unref();
   return {
     lock: "",
-    hint: "this host cannot start it",
+    hint: NODE_HINT,
     post: (message, transfer) => worker.postMessage(message, transfer),
     listen: (hear, lost) => {
       worker.on("message", hear);

@@ -20,6 +20,7 @@ import {
   productBinds,
   productParams,
   readsProduct,
+  storeElement,
   windowed,
 } from "./product.ts";
 
@@ -47,12 +48,13 @@ function vecDispatch(node: ProgramNode, caps: Caps, part: Part): Dispatch {
   const [a, b] = [node.src[0]!, node.src[1]!];
   const live = node.src[SRC_LIVE] !== undefined;
   const subgroups = usesSubgroups(caps);
-  const label = `mul_mat ${operandKey(a, b)} vec${b.ne[1]}`;
+  const summed = node.src[2] !== undefined;
+  const label = `mul_mat ${operandKey(a, b)} vec${b.ne[1]}${summed ? " add" : ""}`;
   return {
     label,
     key: `${label}${hasTail(a) ? " tail" : ""}${live ? " live" : ""}${subgroups ? " subgroups" : ""}`,
-    source: () => vecSource(a, b, live, subgroups),
-    bind: productBinds(part, live),
+    source: () => vecSource(a, b, { live, subgroups, summed }),
+    bind: productBinds(node, part),
     params: [...productParams(node, part), u32("groups_of_rows", Math.ceil((part.last - part.first) / ROWS))],
     groups: Math.ceil((part.last - part.first) / ROWS) * b.ne[2] * b.ne[3],
     workgroup: LANES,
@@ -61,7 +63,13 @@ function vecDispatch(node: ProgramNode, caps: Caps, part: Part): Dispatch {
   };
 }
 
-function vecSource(a: Tensor, b: Tensor, live: boolean, subgroups: boolean): string {
+interface Variant {
+  readonly live: boolean;
+  readonly subgroups: boolean;
+  readonly summed: boolean;
+}
+
+function vecSource(a: Tensor, b: Tensor, { live, subgroups, summed }: Variant): string {
   const n = b.ne[1];
   const columns = Array.from({ length: n }, (_, c) => c);
   return `
@@ -81,7 +89,7 @@ fn main(group: u32, local: u32) {
   ${columns.map((c) => reduced(c, subgroups)).join("")}
   if (local < ${ROWS}u && m0 + local < P.rows) {
     let to = i2 * P.dst_nb2 + i3 * P.dst_nb3 + 4u * (P.first + m0 + local);
-    ${columns.map((c) => `dst_set_f32(to + ${c}u * P.dst_nb1, y${c}[local]);`).join(" ")}
+    ${columns.map((c) => storeElement(summed, "m0 + local", `${c}u`, `to + ${c}u * P.dst_nb1`, `y${c}[local]`)).join("\n    ")}
   }
 }
 `;

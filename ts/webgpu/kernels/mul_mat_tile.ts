@@ -16,6 +16,7 @@ import {
   type Part,
   productBinds,
   productParams,
+  storeElement,
 } from "./product.ts";
 
 const TILE = 32;
@@ -25,21 +26,22 @@ const LANES = 64;
 export function tileDispatch(node: ProgramNode, _caps: Caps, part: Part): Dispatch {
   const [a, b] = [node.src[0]!, node.src[1]!];
   const live = node.src[SRC_LIVE] !== undefined;
-  const label = `mul_mat ${operandKey(a, b)} tile`;
+  const summed = node.src[2] !== undefined;
+  const label = `mul_mat ${operandKey(a, b)} tile${summed ? " add" : ""}`;
   const down = Math.ceil((part.last - part.first) / TILE);
   const along = Math.ceil(b.ne[1] / TILE);
   return {
     label,
     key: `${label}${hasTail(a) ? " tail" : ""}${live ? " live" : ""}`,
-    source: () => source(a, b, live),
-    bind: productBinds(part, live),
+    source: () => source(a, b, live, summed),
+    bind: productBinds(node, part),
     params: [...productParams(node, part), u32("down", down), u32("along", along)],
     groups: down * along * b.ne[2] * b.ne[3],
     workgroup: LANES,
   };
 }
 
-function source(a: Tensor, b: Tensor, live: boolean): string {
+function source(a: Tensor, b: Tensor, live: boolean, summed: boolean): string {
   return `
 ${operandSource(a, b)}${live ? `${LIVE_COLUMNS}var<workgroup> LIVE: u32;` : ""}
 var<workgroup> A: array<vec4f, ${TILE * 8}>;
@@ -85,7 +87,7 @@ fn main(group: u32, local: u32) {
     let to = i2 * P.dst_nb2 + i3 * P.dst_nb3 + n * P.dst_nb1 + 4u * P.first;
     for (var i = 0u; i < 4u; i++) {
       let m = m0 + lx * 4u + i;
-      if (m < P.rows) { dst_set_f32(to + 4u * m, acc[j][i]); }
+      if (m < P.rows) { ${storeElement(summed, "m", "n", "to + 4u * m", "acc[j][i]")} }
     }
   }
 }

@@ -1,8 +1,18 @@
 // NORM RMS_NORM L2_NORM GROUP_NORM: each row, or group of channels, divided by a measure of its own size; F32.
 
+import { Op } from "../../../assembly/abi.ts";
 import type { ProgramNode } from "../../graph/program.ts";
 import { Type } from "../../types.ts";
-import { type Caps, type Dispatch, f32, type GpuKernel, nbParams, slotF32, u32 } from "../kernel.ts";
+import {
+  type Caps,
+  type Dispatch,
+  f32,
+  type GpuKernel,
+  nbParams,
+  neParams,
+  slotF32,
+  u32,
+} from "../kernel.ts";
 import { address } from "../wgsl/elements.ts";
 import { isReadable } from "../wgsl/quants.ts";
 import { eachRow, lanesFor, usesSubgroups } from "../wgsl/rows.ts";
@@ -41,20 +51,40 @@ export function normKernel(name: keyof typeof MEASURES): GpuKernel {
   return { supports: readable, dispatches: (node, caps) => [dispatch(name, node, caps)] };
 }
 
+/** A norm times a row of weights, src1, which is repeated over the rows: the norm is the node fused into it. */
+export const scaledNormKernel: GpuKernel = {
+  supports: (node) => readable(node) && node.src[1]!.type === Type.F32 && isReadable(node.src[1]!),
+  dispatches: (node, caps) => [
+    dispatch(Op[node.fused![0]!.tensor.op]!.toLowerCase() as keyof typeof MEASURES, node, caps),
+  ],
+};
+
 function dispatch(name: keyof typeof MEASURES, node: ProgramNode, caps: Caps): Dispatch {
   const dst = node.tensor;
+  const { params } = node.fused?.[0]?.tensor ?? dst;
+  const w = node.src[1];
+  const times = w === undefined ? "" : " * w_f32(wt + 4u * i)";
   return eachRow(node, {
-    label: name,
+    label: w === undefined ? name : `${name} mul`,
     bind: [
       { name: "dst", of: "dst", access: "write" },
       { name: "a", of: 0, access: "read" },
+      ...(w === undefined ? [] : [{ name: "w", of: 1, access: "read" } as const]),
     ],
-    params: [...nbParams("dst", dst), ...nbParams("a", node.src[0]!), f32("eps", slotF32(dst.params[0]))],
+    params: [
+      ...nbParams("dst", dst),
+      ...nbParams("a", node.src[0]!),
+      ...(w === undefined ? [] : [...neParams("w", w), ...nbParams("w", w)]),
+      f32("eps", slotF32(params[0])),
+    ],
     body: `
   let at = ${address("a", ROW)};
   let to = ${address("dst", ROW)};
+  ${w === undefined ? "" : "let wt = i1 % P.w_ne1 * P.w_nb1 + i2 % P.w_ne2 * P.w_nb2 + i3 % P.w_ne3 * P.w_nb3;"}
   ${MEASURES[name]}
-  for (var i = local; i < P.n0; i += LANES) { dst_set_f32(to + 4u * i, (a_f32(at + 4u * i) - shift) * factor); }`,
+  for (var i = local; i < P.n0; i += LANES) {
+    dst_set_f32(to + 4u * i, (a_f32(at + 4u * i) - shift) * factor${times});
+  }`,
     lanes: lanesFor(dst.ne[0]),
     subgroups: usesSubgroups(caps),
   });

@@ -5,7 +5,7 @@ import type { ProgramNode } from "../../graph/program.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import { rowBytes } from "../../shape.ts";
 import { isQuantized, typeName } from "../../types.ts";
-import { type Bind, type Caps, type Param, rowWindows, u32 } from "../kernel.ts";
+import { type Bind, type Caps, nbParams, neParams, type Param, rowWindows, u32 } from "../kernel.ts";
 import { isReadable, QUAD_LIB, QUAD_TYPES, quadSource, rowsAligned } from "../wgsl/quants.ts";
 
 /** Windows of a matrix begin at multiples of so many rows. */
@@ -34,19 +34,20 @@ export function windowed(a: Tensor, caps: Caps): readonly Part[] | undefined {
 }
 
 /** Operands of a product. */
-export function productBinds(part: Part, live: boolean): Bind[] {
+export function productBinds(node: ProgramNode, part: Part): Bind[] {
   const window = part.bytes === undefined ? {} : { offset: part.offset, bytes: part.bytes };
   return [
     { name: "dst", of: "dst", access: "write" },
     { name: "a", of: 0, access: "read", ...window },
     { name: "b", of: 1, access: "read" },
-    ...(live ? [{ name: "live", of: SRC_LIVE, access: "read" } as const] : []),
+    ...(node.src[2] === undefined ? [] : [{ name: "c", of: 2, access: "read" } as const]),
+    ...(node.src[SRC_LIVE] !== undefined ? [{ name: "live", of: SRC_LIVE, access: "read" } as const] : []),
   ];
 }
 
 /** Sizes and strides of a product, rows of a counted from the start of the part. */
 export function productParams({ tensor: dst, src }: ProgramNode, part: Part): Param[] {
-  const [a, b] = [src[0]!, src[1]!];
+  const [a, b, c] = [src[0]!, src[1]!, src[2]];
   const strides = ([1, 2, 3] as const).flatMap((d) => [
     u32(`a_nb${d}`, a.nb[d]),
     u32(`b_nb${d}`, b.nb[d]),
@@ -62,7 +63,18 @@ export function productParams({ tensor: dst, src }: ProgramNode, part: Part): Pa
     u32("r2", b.ne[2] / a.ne[2]),
     u32("r3", b.ne[3] / a.ne[3]),
     ...strides,
+    ...(c === undefined ? [] : [...neParams("c", c).slice(1), ...nbParams("c", c).slice(1)]),
   ];
+}
+
+/**
+ * Statement: stores the element of row `m` (of the part) and column `n` at byte `to`, plus the element of c, src2 of a sum
+ * fused with the product, which is repeated over the columns.
+ */
+export function storeElement(summed: boolean, m: string, n: string, to: string, y: string): string {
+  if (!summed) return `dst_set_f32(${to}, ${y});`;
+  const at = `4u * (P.first + ${m}) + (${n}) % P.c_ne1 * P.c_nb1 + i2 % P.c_ne2 * P.c_nb2 + i3 % P.c_ne3 * P.c_nb3`;
+  return `dst_set_f32(${to}, ${y} + c_f32(${at}));`;
 }
 
 /** Readers of both operands: a_quad and b_quad. What a key must say of them is {@link operandKey}. */

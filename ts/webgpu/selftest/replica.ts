@@ -1,10 +1,10 @@
 // A node again, small and alone: what the self-test of a kernel runs on both devices.
 
-import { Flag, Op } from "../../../assembly/abi.ts";
+import { Flag, Op, SRC_LIVE } from "../../../assembly/abi.ts";
 import type { Program, ProgramNode } from "../../graph/program.ts";
 import { Tensor } from "../../graph/tensor.ts";
 import { contiguous, isContiguous, type Shape } from "../../shape.ts";
-import { typeInfo } from "../../types.ts";
+import { Type, typeInfo } from "../../types.ts";
 
 /** A program of one operator. */
 export interface Replica {
@@ -26,18 +26,21 @@ const COLUMNS = 68;
 const CELLS = 160;
 
 /** The dimensions of large operands cut down, where the operator's rule allows it; row lengths stay. */
-export function smallShapes({ tensor, src }: ProgramNode): Shapes {
+export function smallShapes(node: ProgramNode): Shapes {
+  const { tensor, src } = node;
   const shapes = src.map((s) => s?.ne);
   const [a, b] = shapes as [Shape, Shape];
   const dst = tensor.ne;
   const same: Shapes = { dst, src: shapes };
   const set = (list: Shapes["src"], i: number, ne: Shape): Shapes["src"] => list.with(i, ne);
-  switch (tensor.op) {
+  switch (firstOp(node)) {
     case Op.MUL_MAT: {
       const [m, n] = [Math.min(a[1], ROWS), Math.min(b[1], COLUMNS)];
+      const factors = set(set(shapes, 0, [a[0], m, a[2], a[3]]), 1, [b[0], n, b[2], b[3]]);
+      const c = shapes[2]; // of a sum fused with the product
       return {
         dst: [m, n, dst[2], dst[3]],
-        src: set(set(shapes, 0, [a[0], m, a[2], a[3]]), 1, [b[0], n, b[2], b[3]]),
+        src: c === undefined ? factors : set(factors, 2, [m, Math.min(c[1], n), c[2], c[3]]),
       };
     }
     case Op.MUL_MAT_ID: {
@@ -67,9 +70,31 @@ export function replicate(node: ProgramNode, { dst, src: shapes }: Shapes): Repl
     leafs.set(s, made);
     return made;
   });
-  const tensor = resultOf(node, dst, src);
-  const last = { tensor, src };
-  return { program: { leafs: [...bases.values()], nodes: [...views, last] }, node: last, bases };
+  const made = node.fused === undefined ? [{ tensor: resultOf(node, dst, src), src }] : pair(node, dst, src);
+  const last = made.at(-1)!;
+  const fused = made.length === 1 ? last : { tensor: last.tensor, src, fused: made.slice(0, 1) };
+  return { program: { leafs: [...bases.values()], nodes: [...views, ...made] }, node: fused, bases };
+}
+
+/** Operator of a node, of a pair the one that runs first. */
+export function firstOp({ tensor, fused }: ProgramNode): Op {
+  return fused?.[0]?.tensor.op ?? tensor.op;
+}
+
+// The two nodes that a fused one stands for: the first has all operands but the last.
+function pair(node: ProgramNode, ne: Shape, src: readonly (Tensor | undefined)[]): ProgramNode[] {
+  const { op, params } = node.fused![0]!.tensor;
+  const live = src[SRC_LIVE];
+  const operands = src.slice(0, SRC_LIVE).filter((s) => s !== undefined);
+  const withLive = (list: readonly Tensor[]): (Tensor | undefined)[] =>
+    live === undefined ? [...list] : [...list, ...Array<undefined>(SRC_LIVE - list.length), live];
+  const inner = withLive(operands.slice(0, -1));
+  const first = new Tensor({ op, type: Type.F32, ne, nb: contiguous(Type.F32, ne), src: inner, params });
+  const outer = withLive([first, operands.at(-1)!]);
+  return [
+    { tensor: first, src: inner },
+    { tensor: resultOf(node, ne, outer), src: outer },
+  ];
 }
 
 // Memory of a source: its own shape when that is without gaps, else as many elements as its strides reach over.

@@ -9,7 +9,7 @@ import { isQuantized, Type } from "../../types.ts";
 import type { Backend } from "../../runtime/backend.ts";
 import { Bench } from "./bench.ts";
 import { fillOf, numbers } from "./fill.ts";
-import { replicate, smallShapes } from "./replica.ts";
+import { firstOp, replicate, smallShapes } from "./replica.ts";
 
 /** Names the kernels that a node needs; undefined when the device cannot run it. */
 export type KeysOf = (node: ProgramNode) => readonly string[] | undefined;
@@ -99,7 +99,7 @@ export class SelfTest {
     const expected = await bench.run(bench.cpu, theirs, data);
     try {
       const got = await bench.run(this.#backend, ours, data);
-      return difference(node.tensor.type, PRODUCTS.includes(node.tensor.op), got, expected);
+      return difference(node.tensor.type, PRODUCTS.includes(firstOp(node)), got, expected);
     } catch (error) {
       if (this.#backend.lost !== undefined) throw error;
       return error instanceof Error ? error.message : String(error);

@@ -1,0 +1,121 @@
+// Fusion on the GPU: which pairs of nodes become one, and that results do not change.
+import { afterAll, expect, test } from "vitest";
+import { Op, Unary } from "../assembly/abi.ts";
+import type { Program, ProgramNode } from "../ts/graph/program.ts";
+import { leaf, Tensor } from "../ts/graph/tensor.ts";
+import { opDef } from "../ts/ops/index.ts";
+import type { OpDef } from "../ts/ops/op.ts";
+import type { Engine } from "../ts/runtime/engine.ts";
+import { contiguous } from "../ts/shape.ts";
+import { Type } from "../ts/types.ts";
+import { fuse } from "../ts/webgpu/fuse.ts";
+import { describeGpu } from "./gpu_describe.ts";
+import { gpuEngine } from "./gpu_engine.ts";
+import { testGpu } from "./gpu_host.ts";
+import { random } from "./op_data.ts";
+
+const x = leaf("x", Type.F32, [8, 3]);
+const w = leaf("w", Type.F32, [8]);
+const m = leaf("m", Type.Q8_0, [32, 8]);
+const y = leaf("y", Type.F32, [32, 3]);
+
+function node(op: Op, src: readonly Tensor[], params: object = {}): Tensor {
+  const result = (opDef(op) as unknown as OpDef<object>).infer(src, params);
+  const root = result.viewOf === undefined ? undefined : src[result.viewOf];
+  return new Tensor({
+    op,
+    type: result.type,
+    ne: result.ne,
+    nb: result.nb ?? contiguous(result.type, result.ne),
+    src,
+    params: result.params ?? [],
+    ...(root === undefined ? {} : { viewSrc: root.root, viewOffs: root.viewOffs }),
+  });
+}
+
+const norm = (): Tensor => node(Op.RMS_NORM, [x], { eps: 1e-5 });
+const product = (): Tensor => node(Op.MUL_MAT, [m, y]);
+
+function program(...tensors: readonly Tensor[]): Program {
+  return { leafs: [x, w, m, y], nodes: tensors.map((tensor) => ({ tensor, src: tensor.src })) };
+}
+
+function fused(p: Program, kept: readonly Tensor[] = [], known = true): ProgramNode[] {
+  return [...fuse(p, new Set(kept), () => known).nodes];
+}
+
+test("a norm and its weights become one node, on either side of the product", () => {
+  const n = norm();
+  for (const scaled of [node(Op.MUL, [n, w])]) {
+    const [one, ...rest] = fused(program(n, scaled));
+    expect(rest).toEqual([]);
+    expect(one).toMatchObject({ tensor: scaled, src: [x, w] });
+    expect(one!.fused![0]!.tensor).toBe(n);
+  }
+});
+
+test("a product and what is added to it become one node", () => {
+  const p = product();
+  for (const sum of [node(Op.ADD, [p, x]), node(Op.ADD, [x, p]), node(Op.ADD, [p, w])]) {
+    const [one, ...rest] = fused(program(p, sum));
+    expect(rest).toEqual([]);
+    expect(one!.src).toEqual([m, y, sum.src.find((s) => s !== p)]);
+  }
+});
+
+test("what others read is computed by itself", () => {
+  const p = product();
+  const sum = node(Op.ADD, [p, x]);
+  expect(fused(program(p, sum), [p])).toHaveLength(2);
+  expect(fused(program(p, sum, node(Op.SQR, [p])))).toHaveLength(3);
+  expect(fused(program(p, node(Op.RESHAPE, [p], { ne: [24] }), sum))).toHaveLength(3);
+  expect(fused(program(p, node(Op.ADD, [p, p])))).toHaveLength(2);
+  const output = product().asOutput();
+  expect(fused(program(output, node(Op.ADD, [output, x])))).toHaveLength(2);
+});
+
+test("nothing moves past a write into what it reads, and nothing without a kernel is fused", () => {
+  const p = product();
+  const sum = node(Op.ADD, [p, x]);
+  const write = node(Op.CPY, [leaf("z", Type.F32, [32, 3]), y]);
+  expect(fused(program(p, write, sum))).toHaveLength(3);
+  expect(fused(program(p, sum), [], false)).toHaveLength(2);
+  const wide = node(Op.ADD, [leaf("v", Type.F32, [8, 3, 2]), p]);
+  expect(fused(program(p, wide))).toHaveLength(2);
+});
+
+await describeGpu("fusion on a GPU", () => {
+  const open: Engine[] = [];
+  afterAll(() => {
+    for (const engine of open) engine.dispose();
+  });
+
+  // A layer's worth: norm, weights, product, bias, activation, product, residual. `apart`: every result is an output.
+  async function layer(engine: Engine, tokens: number, apart: boolean): Promise<Float32Array> {
+    using g = engine.graph();
+    const input = g.input("x", Type.F32, [40, tokens]);
+    const weights = [[40], [40, 33], [33], [33, 40]].map((ne, i) => g.input(`w${i}`, Type.F32, ne));
+    const [scale, up, bias, down] = weights as [Tensor, Tensor, Tensor, Tensor];
+    const keep = (t: Tensor): Tensor => (apart ? t.asOutput() : t);
+    const h = g.mul(keep(g.rmsNorm(input, 1e-5)), scale);
+    const f = g.unary(g.add(keep(g.mulMat(up, h)), bias), Unary.SILU);
+    const out = g.add(input, keep(g.mulMat(down, f))).asOutput();
+    g.plan();
+    const next = random(7);
+    for (const t of [input, ...weights])
+      t.write(Float32Array.from({ length: t.ne[0] * t.ne[1] }, () => next() - 0.5));
+    await g.compute();
+    return (await out.read()) as Float32Array;
+  }
+
+  test("gives the bits of the nodes by themselves with fewer dispatches", async () => {
+    const { engine, backend } = await gpuEngine({ gpu: await testGpu() });
+    open.push(engine);
+    const { counts } = backend.gpu;
+    const apart = await layer(engine, 1, true);
+    expect(counts.dispatches).toBe(7);
+    expect(await layer(engine, 1, false)).toEqual(apart);
+    expect(counts.dispatches).toBe(7 + 4);
+    expect(backend.gpu.failure).toBeUndefined();
+  });
+});

@@ -1,0 +1,91 @@
+// Fusion on the GPU: a node that only its successor reads is computed by it on the way. A dispatch costs some 30
+// microseconds on most devices, and what is not stored need not be read again.
+//
+//   norm(x) w      NORM RMS_NORM L2_NORM and the MUL by a row of weights
+//   a b + c        MUL_MAT and the ADD of a bias or of the residual stream
+
+import { Flag, Op, SRC_LIVE } from "../../assembly/abi.ts";
+import type { Program, ProgramNode } from "../graph/program.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import { isContiguous, sameShape } from "../shape.ts";
+import { Type } from "../types.ts";
+
+const NORMS: readonly Op[] = [Op.NORM, Op.RMS_NORM, Op.L2_NORM];
+
+interface Made {
+  readonly node: ProgramNode;
+  readonly index: number;
+}
+
+/**
+ * The program with such pairs made one node: the later one's tensor, sources of the earlier one and then the other operand,
+ * the earlier node in `fused`.
+ *
+ * @param kept tensors that others read
+ * @param known tells whether a kernel takes a fused node
+ */
+export function fuse(
+  program: Program,
+  kept: ReadonlySet<Tensor>,
+  known: (node: ProgramNode) => boolean,
+): Program {
+  const made = new Map<Tensor, Made>(program.nodes.map((node, index) => [node.tensor, { node, index }]));
+  const readers = countReaders(program);
+  const gone = new Set<ProgramNode>();
+  const nodes = program.nodes.map((node, index) => {
+    for (const side of [0, 1]) {
+      const inner = node.src[side] && made.get(node.src[side]);
+      if (inner === undefined || !isPrivate(inner.node.tensor, readers, kept)) continue;
+      const pair = joined(node, side, inner.node);
+      if (pair === undefined || !known(pair) || isOverwritten(program, inner, index)) continue;
+      gone.add(inner.node);
+      return pair;
+    }
+    return node;
+  });
+  return { leafs: program.leafs, nodes: nodes.filter((_, i) => !gone.has(program.nodes[i]!)) };
+}
+
+// Uses of each tensor as a source, views of it counted too.
+function countReaders({ nodes }: Program): Map<Tensor, number> {
+  const readers = new Map<Tensor, number>();
+  const count = (t: Tensor): void => void readers.set(t, (readers.get(t) ?? 0) + 1);
+  for (const { tensor, src } of nodes) {
+    for (const s of src) if (s !== undefined && s !== tensor) count(s);
+    if (tensor.viewSrc !== undefined && !src.includes(tensor.viewSrc)) count(tensor.viewSrc);
+  }
+  return readers;
+}
+
+function isPrivate(t: Tensor, readers: ReadonlyMap<Tensor, number>, kept: ReadonlySet<Tensor>): boolean {
+  return t.viewSrc === undefined && readers.get(t) === 1 && (t.flags & Flag.OUTPUT) === 0 && !kept.has(t);
+}
+
+// The pair as one node; undefined when it is none. `side`: which operand of `outer` the inner result is.
+function joined(outer: ProgramNode, side: number, inner: ProgramNode): ProgramNode | undefined {
+  const { tensor: y } = outer;
+  const { tensor: x, src } = inner;
+  const other = outer.src[1 - side];
+  const isNorm = y.op === Op.MUL && NORMS.includes(x.op);
+  const isSum = y.op === Op.ADD && x.op === Op.MUL_MAT;
+  if (other === undefined || other === x || !(isNorm || isSum) || inner.fused !== undefined) return undefined;
+  if (outer.src[SRC_LIVE] !== src[SRC_LIVE] || !sameShape(x.ne, y.ne)) return undefined;
+  if (![x, y, other].every((t) => t.type === Type.F32) || !isContiguous(y.type, y.ne, y.nb)) return undefined;
+  const repeats = other.ne[0] === y.ne[0] && y.ne.every((n, d) => n % other.ne[d]! === 0);
+  if (!repeats || (other.nb[0] !== 4 && other.ne[0] !== 1)) return undefined;
+  const operands = isNorm ? [src[0], other] : [src[0], src[1], other];
+  const live = src[SRC_LIVE];
+  const all = live === undefined ? operands : [...operands, ...Array(SRC_LIVE - operands.length), live];
+  return { tensor: y, src: all as (Tensor | undefined)[], fused: [inner] };
+}
+
+// True when something between the two nodes writes, through a view, into what the inner one reads.
+function isOverwritten({ nodes }: Program, inner: Made, outer: number): boolean {
+  const roots = inner.node.src.map((s) => s?.root);
+  for (let i = inner.index + 1; i < outer; i++) {
+    const { tensor } = nodes[i]!;
+    if (tensor.op > Op.TRANSPOSE && tensor.viewSrc !== undefined && roots.includes(tensor.viewSrc))
+      return true;
+  }
+  return false;
+}
