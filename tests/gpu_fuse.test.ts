@@ -1,6 +1,6 @@
 // Fusion on the GPU: which pairs of nodes become one, and that results do not change.
 import { afterAll, expect, test } from "vitest";
-import { Op, Unary } from "../assembly/abi.ts";
+import { Glu, Op, Unary } from "../assembly/abi.ts";
 import type { Program, ProgramNode } from "../ts/graph/program.ts";
 import { leaf, Tensor } from "../ts/graph/tensor.ts";
 import { opDef } from "../ts/ops/index.ts";
@@ -12,7 +12,7 @@ import { fuse } from "../ts/webgpu/fuse.ts";
 import { describeGpu } from "./gpu_describe.ts";
 import { gpuEngine } from "./gpu_engine.ts";
 import { testGpu } from "./gpu_host.ts";
-import { random } from "./op_data.ts";
+import { makeData, random } from "./op_data.ts";
 
 const x = leaf("x", Type.F32, [8, 3]);
 const w = leaf("w", Type.F32, [8]);
@@ -63,6 +63,17 @@ test("a product and what is added to it become one node", () => {
   }
 });
 
+test("two products of the same columns and their gate become one node", () => {
+  const m2 = leaf("m2", Type.Q8_0, [32, 8]);
+  const [p, q] = [product(), node(Op.MUL_MAT, [m2, y])];
+  const glu = node(Op.GLU, [p, q], { fn: Glu.SWIGLU });
+  const [one, ...rest] = fused(program(p, q, glu));
+  expect(rest).toEqual([]);
+  expect(one).toMatchObject({ tensor: glu, src: [m, y, m2] });
+  expect(fused(program(p, q, glu), [q])).toHaveLength(3);
+  expect(fused(program(p, node(Op.GLU, [p, x], { fn: Glu.SWIGLU })))).toHaveLength(2);
+});
+
 test("what others read is computed by itself", () => {
   const p = product();
   const sum = node(Op.ADD, [p, x]);
@@ -107,6 +118,41 @@ await describeGpu("fusion on a GPU", () => {
     await g.compute();
     return (await out.read()) as Float32Array;
   }
+
+  // A gate over two products; `apart`: the products are outputs.
+  async function gate(engine: Engine, type: Type, tokens: number, apart: boolean): Promise<Float32Array> {
+    using g = engine.graph();
+    const input = g.input("x", Type.F32, [64, tokens]);
+    const weights = ["gate", "up"].map((name) => g.weight(name, type, [64, 37]));
+    const [p, q] = weights.map((t) => g.mulMat(t, input)) as [Tensor, Tensor];
+    if (apart) for (const t of [p, q]) t.asOutput();
+    const out = g.glu(p, q, { fn: Glu.GEGLU }).asOutput();
+    g.plan();
+    const next = random(3);
+    for (const t of [input, ...weights]) t.write(makeData({ type: t.type, ne: t.ne }, next).bytes);
+    await g.compute();
+    return (await out.read()) as Float32Array;
+  }
+
+  test.each([
+    [Type.F32, 3],
+    [Type.Q8_0, 1],
+  ])("a gate over products of type %i and %i columns has the same bits", async (type, tokens) => {
+    const { engine, backend } = await gpuEngine({ gpu: await testGpu() });
+    open.push(engine);
+    const { counts } = backend.gpu;
+    const apart = await gate(engine, type, tokens, true);
+    expect(counts.dispatches).toBe(2); // both products at once, then the gate
+    expect(await gate(engine, type, tokens, false)).toEqual(apart);
+    expect(counts.dispatches).toBe(2 + 1);
+    using g = engine.graph();
+    const columns = g.input("x", Type.F32, [64, tokens]);
+    const [p, q] = ["gate", "up"].map((name) => g.mulMat(g.weight(name, type, [64, 37]), columns));
+    g.glu(p!, q!, { fn: Glu.GEGLU }).asOutput();
+    await backend.prepare(g.program());
+    expect([...backend.refused()]).toEqual([]);
+    expect(backend.gpu.failure).toBeUndefined();
+  });
 
   test("gives the bits of the nodes by themselves with fewer dispatches", async () => {
     const { engine, backend } = await gpuEngine({ gpu: await testGpu() });

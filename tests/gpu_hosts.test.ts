@@ -110,4 +110,23 @@ describeWith("golden", "golden vectors on WebGPU", () => {
     },
     LIMIT_MS,
   );
+
+  itNeeds(
+    [deno.command, LAVAPIPE],
+    "every shader module compiles in Deno",
+    async () => {
+      const script = join(ROOT, "build/gpu_modules.js");
+      await writeFile(script, await bundle("hosts/gpu_modules.ts", "node"));
+      const env = { VK_ICD_FILENAMES: LAVAPIPE, XDG_RUNTIME_DIR: "/tmp", NO_COLOR: "1" };
+      const args = ["run", "-A", "--no-prompt", script];
+      const ended = await runCommand(deno.command, args, { limitMs: LIMIT_MS, cwd: ROOT, env });
+      const said = JSON.parse(ended.stdout.trimEnd().split("\n").at(-1) ?? "{}") as {
+        readonly modules: number;
+        readonly refused: readonly string[];
+      };
+      expect(said.refused).toEqual([]);
+      expect(said.modules).toBeGreaterThan(300);
+    },
+    LIMIT_MS,
+  );
 });

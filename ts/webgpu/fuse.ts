@@ -3,6 +3,7 @@
 //
 //   norm(x) w      NORM RMS_NORM L2_NORM and the MUL by a row of weights
 //   a b + c        MUL_MAT and the ADD of a bias or of the residual stream
+//   glu(a b, c b)  two MUL_MAT of the same few columns and the GLU of both
 
 import { Flag, Op, SRC_LIVE } from "../../assembly/abi.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
@@ -41,7 +42,13 @@ export function fuse(
       gone.add(inner.node);
       return pair;
     }
-    return node;
+    const inner = [0, 1].map((side) => node.src[side] && made.get(node.src[side]));
+    const all = inner.filter((m) => m !== undefined && isPrivate(m.node.tensor, readers, kept)) as Made[];
+    const gated = joinedGate(node, all);
+    if (gated === undefined || !known(gated) || all.some((m) => isOverwritten(program, m, index)))
+      return node;
+    for (const m of all) gone.add(m.node);
+    return gated;
   });
   return { leafs: program.leafs, nodes: nodes.filter((_, i) => !gone.has(program.nodes[i]!)) };
 }
@@ -77,6 +84,19 @@ function joined(outer: ProgramNode, side: number, inner: ProgramNode): ProgramNo
   const live = src[SRC_LIVE];
   const all = live === undefined ? operands : [...operands, ...Array(SRC_LIVE - operands.length), live];
   return { tensor: y, src: all as (Tensor | undefined)[], fused: [inner] };
+}
+
+// A gate and what it lets through as one node; undefined when it is none.
+function joinedGate({ tensor: y, src }: ProgramNode, inner: readonly Made[]): ProgramNode | undefined {
+  if (y.op !== Op.GLU || inner.length !== 2 || inner.some((m) => m.node.tensor.op !== Op.MUL_MAT))
+    return undefined;
+  const [gate, up] = inner.map((m) => m.node) as [ProgramNode, ProgramNode];
+  const live = src[SRC_LIVE];
+  const same = gate !== up && gate.src[1] === up.src[1] && [gate, up].every((n) => n.src[SRC_LIVE] === live);
+  if (!same || [gate, up].some((n) => n.fused !== undefined)) return undefined;
+  const operands = [gate.src[0], gate.src[1], up.src[0]];
+  const all = live === undefined ? operands : [...operands, ...Array(SRC_LIVE - operands.length), live];
+  return { tensor: y, src: all as (Tensor | undefined)[], fused: [gate, up] };
 }
 
 // True when something between the two nodes writes, through a view, into what the inner one reads.

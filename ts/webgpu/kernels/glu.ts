@@ -10,7 +10,8 @@ import { FLOAT_TYPES, loadFloat, roundSource, storeFloat } from "../wgsl/float.t
 import { MATH } from "../wgsl/math.ts";
 import { isReadable } from "../wgsl/quants.ts";
 
-const FUNCTIONS: { readonly [K in Exclude<Glu, Glu.COUNT>]: string } = {
+/** Expressions of x and g; some use parameters. */
+export const GLU_FUNCTIONS: { readonly [fn: number]: string } = {
   [Glu.REGLU]: "select(0.0, x, x > 0.0) * g",
   [Glu.GEGLU]: "gelu(x) * g",
   [Glu.SWIGLU]: "silu(x) * g",
@@ -55,7 +56,7 @@ fn oai(x: f32) -> f32 { return x * sigmoid(P.alpha * x); }`,
     body: `
   let x = ${loadFloat("x", x!.type, `P.x_half + ${address("x")}`)};
   let g = ${loadFloat(two ? "g" : "x", g.type, `P.g_half + ${address("g")}`)};
-  var y = ${FUNCTIONS[fn]};
+  var y = ${GLU_FUNCTIONS[fn]!};
   if (is_nan(g)) { y = g; }
   ${storeFloat("dst", dst.type, address("dst"), "y")}`,
     flat: two && [dst, x!, g].every((t) => isContiguous(t.type, t.ne, t.nb)),

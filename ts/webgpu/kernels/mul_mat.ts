@@ -8,6 +8,7 @@ import { SRC_LIVE } from "../../../assembly/abi.ts";
 import type { ProgramNode } from "../../graph/program.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import { type Caps, type Dispatch, type GpuKernel, u32 } from "../kernel.ts";
+import { quadSource, rowsAligned } from "../wgsl/quants.ts";
 import { usesSubgroups } from "../wgsl/rows.ts";
 import { dotLoop, LANES, redSource, reduced, ROWS } from "./dots.ts";
 import { tileDispatch } from "./mul_mat_tile.ts";
@@ -25,7 +26,7 @@ import {
 } from "./product.ts";
 
 /** Columns up to which rows are read once for all of them. */
-const VEC_COLUMNS = 4;
+export const VEC_COLUMNS = 4;
 
 export const mulMatKernel: GpuKernel = {
   note: "activations stay F32; a batch of matrices must fit into a binding",
@@ -44,16 +45,23 @@ function dispatches(node: ProgramNode, caps: Caps): Dispatch[] {
   );
 }
 
-function vecDispatch(node: ProgramNode, caps: Caps, part: Part): Dispatch {
+/** What a second product, of src2 with the same columns, does to the first: `glu(x, g)` in WGSL. */
+export interface Gate {
+  readonly key: string;
+  readonly functions: string;
+}
+
+/** Up to VEC_COLUMNS columns of one part. src2 is what is added, or with a gate the weights of the second product. */
+export function vecDispatch(node: ProgramNode, caps: Caps, part: Part, gate?: Gate): Dispatch {
   const [a, b] = [node.src[0]!, node.src[1]!];
   const live = node.src[SRC_LIVE] !== undefined;
   const subgroups = usesSubgroups(caps);
-  const summed = node.src[2] !== undefined;
-  const label = `mul_mat ${operandKey(a, b)} vec${b.ne[1]}${summed ? " add" : ""}`;
+  const summed = gate === undefined && node.src[2] !== undefined;
+  const label = `mul_mat ${operandKey(a, b)} vec${b.ne[1]}${summed ? " add" : ""}${gate === undefined ? "" : ` ${gate.key}`}`;
   return {
     label,
     key: `${label}${hasTail(a) ? " tail" : ""}${live ? " live" : ""}${subgroups ? " subgroups" : ""}`,
-    source: () => vecSource(a, b, { live, subgroups, summed }),
+    source: () => vecSource(a, b, { live, subgroups, summed, gate }),
     bind: productBinds(node, part),
     params: [...productParams(node, part), u32("groups_of_rows", Math.ceil((part.last - part.first) / ROWS))],
     groups: Math.ceil((part.last - part.first) / ROWS) * b.ne[2] * b.ne[3],
@@ -67,14 +75,18 @@ interface Variant {
   readonly live: boolean;
   readonly subgroups: boolean;
   readonly summed: boolean;
+  readonly gate: Gate | undefined;
 }
 
-function vecSource(a: Tensor, b: Tensor, { live, subgroups, summed }: Variant): string {
+function vecSource(a: Tensor, b: Tensor, { live, subgroups, summed, gate }: Variant): string {
   const n = b.ne[1];
   const columns = Array.from({ length: n }, (_, c) => c);
+  const sums = gate === undefined ? columns : [...columns, ...columns.map((c) => n + c)];
+  const value = (c: number): string =>
+    gate === undefined ? `y${c}[local]` : `glu(y${c}[local], y${n + c}[local])`;
   return `
-${operandSource(a, b)}${live ? `${LIVE_COLUMNS}var<workgroup> LIVE: u32;` : ""}
-${redSource(n)}
+${operandSource(a, b)}${gate === undefined ? "" : quadSource("c", a.type, rowsAligned(a, 4))}${live ? `${LIVE_COLUMNS}var<workgroup> LIVE: u32;` : ""}
+${redSource(sums.length)}${gate?.functions ?? ""}
 fn main(group: u32, local: u32) {
   let m0 = group % P.groups_of_rows * ${ROWS}u;
   let plane = group / P.groups_of_rows;
@@ -86,11 +98,21 @@ fn main(group: u32, local: u32) {
   let bt = i2 * P.b_nb2 + i3 * P.b_nb3;
   ${columns.map((c) => `let x${c} = bt + ${c}u * P.b_nb1; var s${c} = vec4f();`).join(" ")}
   ${dotLoop(a, b, columns)}
-  ${columns.map((c) => reduced(c, subgroups)).join("")}
+  ${gate === undefined ? "" : secondLoop(a, b, columns)}
+  ${sums.map((c) => reduced(c, subgroups)).join("")}
   if (local < ${ROWS}u && m0 + local < P.rows) {
     let to = i2 * P.dst_nb2 + i3 * P.dst_nb3 + 4u * (P.first + m0 + local);
-    ${columns.map((c) => storeElement(summed, "m0 + local", `${c}u`, `to + ${c}u * P.dst_nb1`, `y${c}[local]`)).join("\n    ")}
+    ${columns.map((c) => storeElement(summed, "m0 + local", `${c}u`, `to + ${c}u * P.dst_nb1`, value(c))).join("\n    ")}
   }
 }
 `;
+}
+
+// The loop of a again, over the weights c: rows lie at the same bytes, sums come behind the others.
+function secondLoop(a: Tensor, b: Tensor, columns: readonly number[]): string {
+  const sums = columns.map((c) => `var s${columns.length + c} = vec4f();`).join(" ");
+  const loop = dotLoop(a, b, columns)
+    .replace(/\ba_/g, "c_")
+    .replace(/\bs(\d)\b/g, (_, c: string) => `s${Number(c) + columns.length}`);
+  return `${sums}\n  { ${loop} }`;
 }

@@ -37,10 +37,12 @@ export function smallShapes(node: ProgramNode): Shapes {
     case Op.MUL_MAT: {
       const [m, n] = [Math.min(a[1], ROWS), Math.min(b[1], COLUMNS)];
       const factors = set(set(shapes, 0, [a[0], m, a[2], a[3]]), 1, [b[0], n, b[2], b[3]]);
-      const c = shapes[2]; // of a sum fused with the product
+      const c = shapes[2]; // of a sum fused with the product, or weights of a second one
+      const small: Shape | undefined =
+        c && (tensor.op === Op.GLU ? [c[0], m, c[2], c[3]] : [m, Math.min(c[1], n), c[2], c[3]]);
       return {
         dst: [m, n, dst[2], dst[3]],
-        src: c === undefined ? factors : set(factors, 2, [m, Math.min(c[1], n), c[2], c[3]]),
+        src: small === undefined ? factors : set(factors, 2, small),
       };
     }
     case Op.MUL_MAT_ID: {
@@ -70,15 +72,35 @@ export function replicate(node: ProgramNode, { dst, src: shapes }: Shapes): Repl
     leafs.set(s, made);
     return made;
   });
-  const made = node.fused === undefined ? [{ tensor: resultOf(node, dst, src), src }] : pair(node, dst, src);
+  const made = unfused(node, dst, src);
   const last = made.at(-1)!;
-  const fused = made.length === 1 ? last : { tensor: last.tensor, src, fused: made.slice(0, 1) };
+  const fused = made.length === 1 ? last : { tensor: last.tensor, src, fused: made.slice(0, -1) };
   return { program: { leafs: [...bases.values()], nodes: [...views, ...made] }, node: fused, bases };
 }
 
 /** Operator of a node, of a pair the one that runs first. */
 export function firstOp({ tensor, fused }: ProgramNode): Op {
   return fused?.[0]?.tensor.op ?? tensor.op;
+}
+
+function unfused(node: ProgramNode, ne: Shape, src: readonly (Tensor | undefined)[]): ProgramNode[] {
+  if (node.fused === undefined) return [{ tensor: resultOf(node, ne, src), src }];
+  return node.fused.length === 2 ? gated(node, ne, src) : pair(node, ne, src);
+}
+
+// Both products and the gate that a fused node stands for: src1 is the columns of both.
+function gated(node: ProgramNode, ne: Shape, src: readonly (Tensor | undefined)[]): ProgramNode[] {
+  const [a, x, c] = src;
+  const live = src[SRC_LIVE];
+  const withLive = (...list: (Tensor | undefined)[]): (Tensor | undefined)[] =>
+    live === undefined ? list : [...list, ...Array<undefined>(SRC_LIVE - list.length), live];
+  const nb = contiguous(Type.F32, ne);
+  const products = [withLive(a, x), withLive(c, x)].map((operands) => ({
+    tensor: new Tensor({ op: Op.MUL_MAT, type: Type.F32, ne, nb, src: operands }),
+    src: operands,
+  }));
+  const outer = withLive(...products.map((p) => p.tensor));
+  return [...products, { tensor: resultOf(node, ne, outer), src: outer }];
 }
 
 // The two nodes that a fused one stands for: the first has all operands but the last.
