@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { openGguf } from "../ts/gguf/index.ts";
 import { loadModel, type LoadOptions, type Model, planModel, readModelHeader } from "../ts/llm/index.ts";
-import { createEngine, type Engine } from "../ts/runtime/engine.ts";
+import { createEngine, type Engine, startEngine } from "../ts/runtime/engine.ts";
 import { engineWith, RemoteBackend, type RemoteOptions } from "./backends/remote.ts";
 import { dataDir, describeWith } from "./data.ts";
 
@@ -197,4 +197,36 @@ describeWith("models", "a model on a device", () => {
       await expect(loadModel(path("f32"), { engine, gpuLayers })).rejects.toThrow(/gpuLayers/);
     }
   });
+
+  test.each(["again", "no more"])(
+    "a device lost while it generates is a typed error, and the next call has the same text; opened %s",
+    async (again) => {
+      const made: RemoteBackend[] = [];
+      const engine = await startEngine({ nThreads: 1, device: "webgpu" }, async () => {
+        if (made.length > 0 && again === "no more") throw new Error("gone for good");
+        const backend = await RemoteBackend.open("webgpu");
+        made.push(backend);
+        return { backend, description: "test", software: false };
+      });
+      open.push(engine);
+      const want = await cpuStory("q8_0");
+      const model = await loadModel(path("q8_0"), { engine, nCtx: 64 });
+      const second = await model.createContext({ nCtx: 32 });
+      const run = async (): Promise<void> => {
+        for await (const _ of model.generate("Once upon a time", { temperature: 0, maxTokens: 20 }))
+          made[0]!.lose();
+      };
+      await expect(run()).rejects.toThrow(expect.objectContaining({ code: "device-lost" }));
+      expect(await story(model)).toEqual(want);
+      expect(engine.memory().weights > 0).toBe(again === "no more");
+      expect(made.length).toBe(again === "again" ? 2 : 1);
+      expect(
+        (await second.complete("Once upon a time, there was a", { temperature: 0, maxTokens: 4 })).tokens,
+      ).toEqual(want.slice(0, 4));
+      expect((await model.evaluate("Once upon a time")).meanNll).toBeGreaterThan(0);
+      model.dispose();
+      expect(engine.memory()).toMatchObject({ weights: 0, kv: 0, compute: 0, records: 0 });
+      expect(made.at(-1)!.buffers.size).toBe(0);
+    },
+  );
 });

@@ -80,6 +80,16 @@ describe("weights", () => {
 });
 
 describe("plans", () => {
+  test("a graph that is planned by two sets of rules stays inside the planner's workspace", () => {
+    const g = engine.graph();
+    const inputs = Array.from({ length: 100 }, (_, i) => g.input(`x${i}`, Type.F32, [i + 1]));
+    const squares = inputs.map((x) => g.expand(g.sqr(x)));
+    squares.reduce((a, b) => g.concat(a, b, 0)).asOutput();
+    const { nBytes, lowerBound } = g.plan();
+    expect(nBytes).toBeLessThanOrEqual(1.1 * lowerBound);
+    g.dispose();
+  });
+
   test("a tensor that is no weight cannot be in two plans", async () => {
     const first = engine.graph();
     const second = engine.graph();

@@ -116,7 +116,9 @@ function solve(p: Plan, l: Live): void {
   p.best = l.fit.max;
   p.lowerBound = l.peak;
   p.proved = l.peak;
+  const mark = p.top; // there may be a second time, and the workspace is for one
   if (p.best > p.lowerBound) placeList(p, l.peak, 0);
+  p.top = mark;
 }
 
 function write(p: Plan, l: Live): void {

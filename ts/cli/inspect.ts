@@ -23,7 +23,7 @@ async function memoryPlan(
   file: GgufFile,
   args: Args,
 ): Promise<{ nCtx: number; memory: unknown } | { memory: unknown }> {
-  using engine = await createEngine({ nThreads: args.number("threads") ?? 1 });
+  using engine = await createEngine({ nThreads: args.number("threads") ?? 1, device: "cpu" });
   try {
     const { nCtx, memory } = planModel(engine, readModelHeader(file), {
       nCtx: args.number("ctx"),

@@ -12,6 +12,8 @@ export const MODEL_OPTIONS = {
   ctx: { type: "string", short: "c", help: "context length; default: the file's, at most 4096" },
   batch: { type: "string", short: "b", help: "prompt tokens computed at once; default 64" },
   kv: { type: "string", help: "type of keys and values: f16 (default), f32, q8_0 or q4_0" },
+  device: { type: "string", help: "auto (default), cpu or webgpu" },
+  "gpu-layers": { type: "string", help: "layers on the GPU, from the last; default: all, or as many as fit" },
   wasm: { type: "string", help: "build of the core: simd or relaxed; default: the best this engine runs" },
 } as const satisfies Record<string, Option>;
 
@@ -36,6 +38,8 @@ export async function openModel(args: Args, signal?: AbortSignal): Promise<Local
     nCtx: args.number("ctx"),
     nBatch: args.number("batch"),
     kvType: kvType(args),
+    device: oneOf(args, "device", ["auto", "cpu", "webgpu"] as const),
+    gpuLayers: args.number("gpu-layers"),
     wasm,
     signal,
     onProgress: progressLine(),

@@ -8,7 +8,7 @@ import type { ModelPlanOptions, PlanCommandHost } from "./plan.ts";
 
 /** The command's surroundings, over an engine of its own. */
 export async function planHost(): Promise<PlanCommandHost> {
-  const engine = await createEngine({ nThreads: 1 });
+  const engine = await createEngine({ nThreads: 1, device: "cpu" });
   return {
     host: () => ({ memory: engine.arena.memory, exports: engine.core }),
     model: (path, options) => planModelFile(path, options),
@@ -20,7 +20,7 @@ export async function planHost(): Promise<PlanCommandHost> {
 async function planModelFile(path: string, options: ModelPlanOptions): Promise<ReportSource> {
   const { file, source } = await openGguf(path);
   await source.close();
-  const engine = await createEngine({ nThreads: 1 });
+  const engine = await createEngine({ nThreads: 1, device: "cpu" });
   const graphs = modelGraphs(engine, readModelHeader(file), {});
   const plan = engine.planOnly(graphs.at(-1)!, options);
   engine.dispose();

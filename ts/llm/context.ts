@@ -70,7 +70,8 @@ export class Context {
   readonly nCtx: number;
   readonly nBatch: number;
   readonly #graphs: ContextGraphs;
-  readonly #cacheMemory: Allocation;
+  readonly #engine: Engine;
+  #cacheMemory: Allocation;
   readonly #nVocab: number;
   #logits: Float32Array<ArrayBuffer>;
   #logitBytes: Uint8Array<ArrayBuffer>;
@@ -80,21 +81,39 @@ export class Context {
 
   /** @throws {DeviceError} out-of-memory */
   constructor(engine: Engine, graphs: ContextGraphs, p: Params) {
+    this.#engine = engine;
     this.#graphs = graphs;
     this.nCtx = graphs.cache.nCtx;
     this.nBatch = graphs.batch?.nTokens ?? 1;
-    engine.settle(graphList(graphs));
-    this.#cacheMemory = engine.allocate(cacheTensors(graphs.cache), "kv");
-    try {
-      engine.reserve(graphList(graphs));
-    } catch (error) {
-      this.#cacheMemory.dispose();
-      throw error;
-    }
+    this.#cacheMemory = this.#take();
     this.#ids = new Int32Array(this.nCtx);
     this.#nVocab = p.nVocab;
     this.#logits = new Float32Array(p.nVocab);
     this.#logitBytes = new Uint8Array(this.#logits.buffer);
+  }
+
+  #take(): Allocation {
+    const graphs = graphList(this.#graphs);
+    this.#engine.settle(graphs);
+    const memory = this.#engine.allocate(cacheTensors(this.#graphs.cache), "kv");
+    try {
+      this.#engine.reserve(graphs);
+      return memory;
+    } catch (error) {
+      memory.dispose();
+      throw error;
+    }
+  }
+
+  /** The cache, or part of it, was on a device that is gone. */
+  get lost(): boolean {
+    return this.#cacheMemory.lost;
+  }
+
+  /** Takes memory anew after {@link dispose}; all tokens are forgotten. @throws {DeviceError} out-of-memory */
+  renew(): void {
+    this.#position = 0;
+    this.#cacheMemory = this.#take();
   }
 
   /** Tokens in the cache; the position of the next one. */

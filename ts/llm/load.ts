@@ -1,6 +1,6 @@
 // Loads a model: header, plan, one growth of memory, then every weight straight to its place.
 
-import { Region } from "../../assembly/abi.ts";
+import { Flag, Region } from "../../assembly/abi.ts";
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import { fromBF16, fromF16 } from "../graph/elements.ts";
 import { quadLeafs } from "../graph/quads.ts";
@@ -83,7 +83,7 @@ export async function loadHere(input: SourceInput, options: LoadOptions = {}): P
   checkLoadOptions(options);
   const { signal } = options;
   signal?.throwIfAborted();
-  return loadFile(await openGguf(input, { signal }), options);
+  return loadFile(await openGguf(input, { signal }), options, () => openGguf(input));
 }
 
 /** @throws {TypeError} for a misspelt option; GraphError bad-param */
@@ -95,14 +95,22 @@ export function checkLoadOptions(options: LoadOptions): void {
   }
 }
 
-/** Loads a model from a file that is open already, and closes it. */
-export async function loadFile({ file, source }: OpenGguf, options: LoadOptions): Promise<Model> {
+/**
+ * Loads a model from a file that is open already, and closes it.
+ *
+ * @param open opens the file once more, after the loss of a device
+ */
+export async function loadFile(
+  { file, source }: OpenGguf,
+  options: LoadOptions,
+  open: () => Promise<OpenGguf>,
+): Promise<Model> {
   let engine: Engine | undefined;
   try {
     const header = withTemplate(readModelHeader(file), options.chatTemplate);
     engine = options.engine ?? (await createEngine(engineOptions(options)));
     const taken = await take(engine, header, options);
-    return await load(engine, taken, source, options);
+    return await load(engine, taken, source, options, open);
   } catch (error) {
     if (engine !== options.engine) engine?.dispose();
     throw error;
@@ -178,6 +186,7 @@ async function load(
   { plan, memory, release }: Taken,
   source: ByteSource,
   options: LoadOptions,
+  open: () => Promise<OpenGguf>,
 ): Promise<Model> {
   let context: Context | undefined;
   let embedder: Embedder | undefined;
@@ -186,13 +195,39 @@ async function load(
     release();
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
     embedder = new Embedder(engine, plan);
-    return new Model(engine, plan, { memory, context, embedder, ownsEngine: engine !== options.engine });
+    const reload = (): Promise<Allocation> => loadAgain(engine, plan, open, options.layout);
+    const ownsEngine = engine !== options.engine;
+    return new Model(engine, plan, { memory, context, embedder, reload, ownsEngine });
   } catch (error) {
     release();
     embedder?.dispose();
     context?.dispose();
     memory.dispose();
     throw error;
+  }
+}
+
+// The weights once more, where the engine wants them now.
+async function loadAgain(
+  engine: Engine,
+  plan: ModelPlan,
+  open: () => Promise<OpenGguf>,
+  layout: LoadOptions["layout"],
+): Promise<Allocation> {
+  const { source } = await open();
+  const weights = [...plan.weights.values()];
+  for (const t of weights) t.flags &= ~Flag.QUADS;
+  engine.settle(plannedGraphs(plan));
+  const memory = engine.allocate(weights, "weights");
+  try {
+    await memory.ready();
+    await readWeights(engine, plan, source, { layout });
+    return memory;
+  } catch (error) {
+    memory.dispose();
+    throw error;
+  } finally {
+    await source.close();
   }
 }
 

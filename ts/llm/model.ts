@@ -23,6 +23,8 @@ export type CreateContextOptions = Pick<ContextOptions, "nCtx" | "nBatch" | "kvT
 export interface ModelParts {
   /** the weights */
   readonly memory: Allocation;
+  /** reads the weights once more, into memory they get anew */
+  readonly reload: () => Promise<Allocation>;
   /** absent for a model for embeddings */
   readonly context: Context | undefined;
   readonly embedder: Embedder;
@@ -37,8 +39,11 @@ export class Model {
   readonly #plan: ModelPlan;
   readonly #prompter: Prompter;
   readonly #parts: ModelParts;
-  readonly #contexts = new Set<ModelContext>();
+  readonly #contexts = new Map<ModelContext, Context>();
   #main: ModelContext | undefined;
+  /** the weights; replaced after the loss of a device */
+  #memory: Allocation;
+  #reviving: Promise<void> | undefined;
   /** calls that use the weights without a context of the set */
   #calls = 0;
   #disposed = false;
@@ -50,6 +55,7 @@ export class Model {
     this.#plan = plan;
     this.#prompter = new Prompter(plan.header.templates, plan.header.tokenizer);
     this.#parts = parts;
+    this.#memory = parts.memory;
     this.#main = parts.context === undefined ? undefined : this.#open(parts.context);
   }
 
@@ -173,7 +179,7 @@ export class Model {
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
-    for (const context of this.#contexts) context.dispose();
+    for (const context of this.#contexts.keys()) context.dispose();
     this.#freeIfUnused();
   }
 
@@ -195,14 +201,32 @@ export class Model {
       header: this.#plan.header,
       prompter: this.#prompter,
       alive: () => this.#alive(),
+      ready: () => this.#revive(),
       left: (which) => {
         this.#contexts.delete(which);
         this.#freeIfUnused();
       },
     };
     const made = new ModelContext(host, context);
-    this.#contexts.add(made);
+    this.#contexts.set(made, context);
     return made;
+  }
+
+  // After the loss of a device: weights are read again, contexts are empty.
+  async #revive(): Promise<void> {
+    await this.engine.recover();
+    const lost = this.#memory.lost || [...this.#contexts.values()].some((c) => c.lost);
+    if (!lost && this.#reviving === undefined) return;
+    this.#reviving ??= this.#reload().finally(() => (this.#reviving = undefined));
+    await this.#reviving;
+  }
+
+  async #reload(): Promise<void> {
+    for (const c of this.#contexts.values()) c.dispose();
+    this.#parts.embedder.dispose();
+    this.#memory.dispose();
+    this.#memory = await this.#parts.reload();
+    for (const c of this.#contexts.values()) c.renew();
   }
 
   // Runs something that needs the weights until it ends.
@@ -210,6 +234,7 @@ export class Model {
     this.#alive();
     this.#calls++;
     try {
+      await this.#revive();
       return await run();
     } finally {
       this.#calls--;
@@ -221,7 +246,7 @@ export class Model {
   #freeIfUnused(): void {
     if (!this.#disposed || this.#contexts.size > 0 || this.#calls > 0) return;
     this.#parts.embedder.dispose();
-    this.#parts.memory.dispose();
+    this.#memory.dispose();
     if (this.#parts.ownsEngine) this.engine.dispose();
   }
 

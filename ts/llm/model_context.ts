@@ -16,6 +16,8 @@ export interface ContextHost {
   readonly prompter: Prompter;
   /** @throws {GraphError} disposed */
   alive(): void;
+  /** weights and contexts have their memory, again if a device was lost. @throws what reading the file throws */
+  ready(): Promise<void>;
   /** the context has given its memory back */
   left(context: ModelContext): void;
 }
@@ -69,6 +71,8 @@ export class ModelContext {
     checkOptions("generate", options, GENERATE_OPTIONS);
     this.#take("generate");
     try {
+      await this.#host.ready();
+      this.#alive();
       if (typeof prompt !== "string") checkIds(prompt, this.#host.header.params.nVocab);
       const { tokenizer, sampling } = this.#host.header;
       const run = new Run(this.#context, tokenizer, prompt, withDefaults(options, sampling)).text();

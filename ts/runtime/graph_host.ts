@@ -277,10 +277,16 @@ export class Engine implements GraphHost {
     try {
       await reservation.run(graph, options);
     } catch (error) {
-      this.#noticeLoss();
-      for (const [b, backend] of this.devices.entries())
-        if (backend.lost !== undefined) await this.#reopen(b, backend);
+      await this.recover();
       throw error;
+    }
+  }
+
+  /** Looks for devices that were lost: their memory is forgotten, and one more is opened, once. */
+  async recover(): Promise<void> {
+    this.#noticeLoss();
+    for (const [b, backend] of this.devices.entries()) {
+      if (backend.lost !== undefined) await this.#reopen(b, backend);
     }
   }
 
@@ -293,7 +299,7 @@ export class Engine implements GraphHost {
     }
   }
 
-  // One more device is opened, once; without it the CPU takes over.
+  // Without another device the CPU takes over.
   async #reopen(b: number, backend: Backend): Promise<void> {
     const { reopen } = this.#search;
     if (reopen === undefined) return;

@@ -48,7 +48,7 @@ interface Group {
 /**
  * Binds the operands of a dispatch.
  *
- * @param limit largest binding, bytes
+ * @param limit largest operand, bytes; bindings may be larger by what alignment costs
  * @throws {DeviceError} unsupported when operands that share memory are further apart than a binding reaches
  */
 export function bindOperands(dispatch: Dispatch, places: readonly Place[], limit: number): Bindings {
@@ -60,7 +60,7 @@ export function bindOperands(dispatch: Dispatch, places: readonly Place[], limit
     merged.push(...(written || memory.size <= limit ? merge(here) : here));
   }
   for (const g of merged) {
-    if (g.to - g.from <= limit) continue;
+    if (g.to - g.from <= limit + 2 * ALIGN) continue; // the limit is that of operands: see Caps
     throw new DeviceError("unsupported", `webgpu: ${dispatch.label}: operands span ${g.to - g.from} bytes`, {
       expected: limit,
       actual: g.to - g.from,

@@ -148,7 +148,7 @@ class Server {
     checkLoadOptions(options);
     const opened = await openGguf(input, { signal: options.signal });
     const vocabulary = vocabularyOf(opened.file);
-    const model = await loadFile(opened, options);
+    const model = await loadFile(opened, options, () => openGguf(input));
     this.#model = model;
     const { nThreads, build } = model.engine;
     return { nThreads, build, params: model.params, nCtx: model.nCtx, vocabulary };
