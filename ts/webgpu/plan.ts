@@ -106,6 +106,13 @@ export class GpuPlan {
     }
     const places = dispatch.bind.map((b) => this.#place(b, node, index));
     const { pattern, windows, starts } = bindOperands(dispatch, places, this.#gpu.caps.maxBinding);
+    const { maxStorageBuffersPerShaderStage: most } = this.#gpu.device.limits;
+    if (windows.length > most) {
+      throw new DeviceError("unsupported", `webgpu: ${dispatch.label}: ${windows.length} windows`, {
+        expected: most,
+        actual: windows.length,
+      });
+    }
     const slot = new Uint8Array(SLOT_BYTES);
     packSlot(dispatch, starts, new DataView(slot.buffer));
     const [x, y] = gridOf(dispatch.groups);
