@@ -60,6 +60,8 @@ export class Engine implements GraphHost {
   readonly #logger: Logger | undefined;
   #search: DeviceSearch;
   readonly #allocations = new Set<Allocation>();
+  /** lost and replaced */
+  readonly #gone: Backend[] = [];
   readonly #plans = new PlanCache();
   readonly #graphs = new Map<Graph, Reservation>();
   readonly #weights = new WeightLots();
@@ -309,6 +311,7 @@ export class Engine implements GraphHost {
     try {
       const opened = await reopen();
       this.#devices[b] = opened.backend;
+      this.#gone.push(backend);
       this.#search = { ...this.#search, opened };
       reopened = true;
     } catch (error) {
@@ -386,7 +389,7 @@ export class Engine implements GraphHost {
     for (const f of this.#onDispose) f();
     for (const reservation of this.#graphs.values()) reservation.end();
     this.#graphs.clear();
-    for (const b of this.devices) b.dispose();
+    for (const b of [...this.devices, ...this.#gone]) b.dispose();
   }
 
   [Symbol.dispose](): void {
