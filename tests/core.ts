@@ -15,8 +15,8 @@ import {
   Op,
 } from "../assembly/abi.ts";
 import type { Operand } from "../ts/ops/op.ts";
-import { type Strides, contiguous, nbytes, nelements, shape4 } from "../ts/shape.ts";
-import { Type } from "../ts/types.ts";
+import { type Strides, contiguous, nbytes, nelements, rowBytes, shape4 } from "../ts/shape.ts";
+import { Type, typeInfo } from "../ts/types.ts";
 
 const START = 1 << 20;
 /** Scratch of a quantizer. */
@@ -216,3 +216,25 @@ export function nmse(x: ArrayLike<number>, y: ArrayLike<number>): number {
 export const BUILDS: readonly string[] = ["simd", "relaxed"].filter((name) =>
   WebAssembly.validate(readFileSync(new URL(`../build/${name}.wasm`, import.meta.url))),
 );
+
+// Where the f16 scales of super-blocks stand.
+const SCALES: { readonly [type: number]: readonly number[] } = {
+  [Type.Q2_K]: [80, 82],
+  [Type.Q3_K]: [108],
+  [Type.Q4_K]: [0, 2],
+  [Type.Q5_K]: [0, 2],
+  [Type.Q6_K]: [208],
+  [Type.IQ4_XS]: [0],
+};
+
+/** Rows of weights: random numbers quantised, or random bits with sensible scales. */
+export function weights(core: Core, type: Type, n: number, next: () => number): Uint8Array {
+  if (SCALES[type] === undefined) return core.quantize(type, samples(n, next));
+  const { typeSize } = typeInfo(type)!;
+  const bytes = Uint8Array.from({ length: rowBytes(type, n) }, () => 128 * (next() + 1));
+  for (let at = 0; at < bytes.length; at += typeSize) {
+    for (const offset of SCALES[type])
+      bytes.set(core.quantize(Type.F16, Float32Array.of(next() / 100)), at + offset);
+  }
+  return bytes;
+}

@@ -20,32 +20,10 @@ import {
   spansOf,
 } from "./cases/flash_attn_ext.ts";
 import { multiply, type Product, PRODUCTS } from "./cases/mul_mat.ts";
-import { Core, nmse, samples, stream } from "./core.ts";
+import { Core, nmse, samples, stream, weights } from "./core.ts";
 import { describeGpu } from "./gpu_describe.ts";
 import { gpuEngine } from "./gpu_engine.ts";
 import { testGpu } from "./gpu_host.ts";
-
-// Where the f16 scales of super-blocks stand.
-const SCALES: { readonly [type: number]: readonly number[] } = {
-  [Type.Q2_K]: [80, 82],
-  [Type.Q3_K]: [108],
-  [Type.Q4_K]: [0, 2],
-  [Type.Q5_K]: [0, 2],
-  [Type.Q6_K]: [208],
-  [Type.IQ4_XS]: [0],
-};
-
-// Rows of weights: random numbers quantised, or random bits with sensible scales.
-function weights(core: Core, type: Type, n: number, next: () => number): Uint8Array {
-  if (SCALES[type] === undefined) return core.quantize(type, samples(n, next));
-  const { typeSize } = typeInfo(type)!;
-  const bytes = Uint8Array.from({ length: rowBytes(type, n) }, () => 128 * (next() + 1));
-  for (let at = 0; at < bytes.length; at += typeSize) {
-    for (const offset of SCALES[type])
-      bytes.set(core.quantize(Type.F16, Float32Array.of(next() / 100)), at + offset);
-  }
-  return bytes;
-}
 
 /** Builds one node over inputs, runs it, reads the result. */
 async function compute(

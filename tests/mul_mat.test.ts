@@ -3,36 +3,14 @@ import { describe, expect, test } from "vitest";
 import { Op, SRC_LIVE } from "../assembly/abi.ts";
 import { dotType, mulMatDef } from "../ts/ops/mul_mat.ts";
 import { createEngine } from "../ts/runtime/engine.ts";
-import { type Strides, rowBytes } from "../ts/shape.ts";
+import { type Strides } from "../ts/shape.ts";
 import { Type, typeInfo } from "../ts/types.ts";
 import { PRODUCTS, type Product, multiply } from "./cases/mul_mat.ts";
-import { BUILDS, Core, type Stored, nmse, samples, stream } from "./core.ts";
+import { BUILDS, Core, type Stored, nmse, samples, stream, weights } from "./core.ts";
 
 const FLOATS = [Type.F32, Type.F16, Type.BF16];
 const BLOCKS = [Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.IQ4_NL, Type.MXFP4];
 const SUPER_BLOCKS = [Type.Q2_K, Type.Q3_K, Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.IQ4_XS];
-// Where the f16 scales of super-blocks stand.
-const SCALES: { readonly [type: number]: readonly number[] } = {
-  [Type.Q2_K]: [80, 82],
-  [Type.Q3_K]: [108],
-  [Type.Q4_K]: [0, 2],
-  [Type.Q5_K]: [0, 2],
-  [Type.Q6_K]: [208],
-  [Type.IQ4_XS]: [0],
-};
-
-// Rows of weights: random numbers quantised, or random bits with sensible scales.
-function weights(core: Core, type: Type, n: number, next: () => number): Uint8Array {
-  if (SCALES[type] === undefined) return core.quantize(type, samples(n, next));
-  const { typeSize } = typeInfo(type)!;
-  const bytes = Uint8Array.from({ length: rowBytes(type, n) }, () => 128 * (next() + 1));
-  for (let at = 0; at < bytes.length; at += typeSize) {
-    for (const offset of SCALES[type])
-      bytes.set(core.quantize(Type.F16, Float32Array.of(next() / 100)), at + offset);
-  }
-  return bytes;
-}
-
 // The activations as the kernel gets them.
 function partner(type: Type): Type {
   return typeInfo(type)!.blockSize === 1 ? Type.F32 : dotType(type);
