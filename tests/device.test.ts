@@ -1,6 +1,6 @@
 // Which device an engine takes, and what it says when it takes none.
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { DeviceError } from "../ts/errors.ts";
+import { DeviceError, GraphError } from "../ts/errors.ts";
 import type { OpenDevice } from "../ts/runtime/backend.ts";
 import { createEngine, type Engine, type EngineOptions, startEngine } from "../ts/runtime/engine.ts";
 import { Type } from "../ts/types.ts";
@@ -248,4 +248,31 @@ describe("a device that is lost", () => {
     await g.compute();
     expect(Array.from((await y.read()) as Float32Array)).toEqual([1, 4, 9, 16]);
   });
+
+  test("the one opened after it is let go when the engine was disposed in the meantime", async () => {
+    const made: RemoteBackend[] = [];
+    let arrive = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (arrive = resolve));
+    const engine = await start({ device: "webgpu" }, async () => {
+      if (made.length > 0) await gate;
+      const backend = await RemoteBackend.open("webgpu", {});
+      made.push(backend);
+      return { backend, description: "test adapter", software: false };
+    });
+    made[0]!.lose();
+    const recovered = engine.recover();
+    engine.dispose();
+    arrive();
+    await recovered;
+    expect(made.map(({ engine: inner }) => isDisposed(inner))).toEqual([true, true]);
+  });
 });
+
+function isDisposed(engine: Engine): boolean {
+  try {
+    engine.memory();
+    return false;
+  } catch (error) {
+    return error instanceof GraphError && error.code === "disposed";
+  }
+}

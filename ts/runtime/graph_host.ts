@@ -18,7 +18,8 @@ import type { Arena, MemoryReport } from "./arena.ts";
 import type { Backend, BufferUse, Executable } from "./backend.ts";
 import { CpuBackend, CpuBuffer } from "./cpu.ts";
 import type { EngineParts } from "./cpu_start.ts";
-import { type BackendInfo, type DeviceSearch, left, reasonOf } from "./devices.ts";
+import { type DeviceContext, DeviceSet } from "./device_set.ts";
+import type { BackendInfo } from "./devices.ts";
 import type { Logger } from "./options.ts";
 import { bindProgram, planProgram, type PlannedProgram, type PlanSettings } from "./plan_program.ts";
 import type { GraphPlanView } from "./plan_view.ts";
@@ -42,12 +43,6 @@ export interface GraphMemory {
   readonly devices: readonly DeviceBytes[];
 }
 
-/** What an engine knows of how it came about. */
-export interface EngineContext {
-  readonly logger?: Logger | undefined;
-  readonly search?: DeviceSearch | undefined;
-}
-
 /** An engine. Several may live side by side; each has a memory of its own. */
 export class Engine implements GraphHost {
   /** backends in order of preference; the last one takes what the others refuse */
@@ -56,12 +51,9 @@ export class Engine implements GraphHost {
   readonly core: Exports;
   /** which build of the core runs */
   readonly build: Core["build"];
-  readonly #devices: Backend[];
+  readonly #deviceSet: DeviceSet;
   readonly #logger: Logger | undefined;
-  #search: DeviceSearch;
   readonly #allocations = new Set<Allocation>();
-  /** lost and replaced */
-  readonly #gone: Backend[] = [];
   readonly #plans = new PlanCache();
   readonly #graphs = new Map<Graph, Reservation>();
   readonly #weights = new WeightLots();
@@ -70,28 +62,19 @@ export class Engine implements GraphHost {
   #tail: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor({ core, arena, build }: EngineParts, devices: readonly Backend[], context: EngineContext = {}) {
+  constructor({ core, arena, build }: EngineParts, devices: readonly Backend[], context: DeviceContext = {}) {
     this.#logger = context.logger;
-    this.#search = context.search ?? {};
     this.build = build;
     this.core = core;
     this.arena = arena;
-    this.devices = this.#devices = [...devices];
+    this.#deviceSet = new DeviceSet(devices, context);
+    this.devices = this.#deviceSet.list;
     this.#sched = new Scheduler(this.devices);
   }
 
   /** Backends that compute, in order of preference, and those that were looked at and left, with the reason. */
   backends(): readonly BackendInfo[] {
-    const { opened } = this.#search;
-    const infos = this.devices.map((b): BackendInfo => ({
-      name: b.name,
-      used: b.lost === undefined,
-      description: b.name === opened?.backend.name ? opened.description : undefined,
-      reason: b.lost?.message,
-      refused: b.refused?.(),
-      speed: b.costs.speed,
-    }));
-    return this.#search.info === undefined ? infos : [...infos, this.#search.info];
+    return this.#deviceSet.infos();
   }
 
   /** The last of the backends: the CPU, unless it was left out. */
@@ -287,9 +270,7 @@ export class Engine implements GraphHost {
   /** Looks for devices that were lost: their memory is forgotten, and one more is opened, once. */
   async recover(): Promise<void> {
     this.#noticeLoss();
-    for (const [b, backend] of this.devices.entries()) {
-      if (backend.lost !== undefined) await this.#reopen(b, backend);
-    }
+    await this.#deviceSet.reopenLost();
   }
 
   // All that was in the memory of a device that is gone has no place any more.
@@ -299,26 +280,6 @@ export class Engine implements GraphHost {
       for (const memory of this.#allocations) memory.lose(bufferType);
       this.#weights.dropLost();
     }
-  }
-
-  // Without another device the CPU takes over.
-  async #reopen(b: number, backend: Backend): Promise<void> {
-    const { reopen } = this.#search;
-    if (reopen === undefined) return;
-    const reason = backend.lost!.message;
-    this.#search = { ...left(reason), opened: this.#search.opened };
-    let reopened = false;
-    try {
-      const opened = await reopen();
-      this.#devices[b] = opened.backend;
-      this.#gone.push(backend);
-      this.#search = { ...this.#search, opened };
-      reopened = true;
-    } catch (error) {
-      this.#logger?.warn?.(`${reasonOf(error)}: the CPU computes`);
-    }
-    this.#logger?.warn?.(`${reason}: graphs must be planned again`);
-    this.#logger?.onEvent?.({ type: "device-lost", name: backend.name, reopened });
   }
 
   /**
@@ -389,7 +350,7 @@ export class Engine implements GraphHost {
     for (const f of this.#onDispose) f();
     for (const reservation of this.#graphs.values()) reservation.end();
     this.#graphs.clear();
-    for (const b of [...this.devices, ...this.#gone]) b.dispose();
+    this.#deviceSet.dispose();
   }
 
   [Symbol.dispose](): void {
