@@ -60,7 +60,9 @@ describeWith("models", "generation, embeddings and chat", () => {
       [newest.command],
       "Node 26, which has relaxed SIMD, passes the tests of operators and products in both builds",
       async () => {
-        const files = ["ops", "mul_mat", "flash_attn_ext", "quants"].map((f) => `tests/${f}.test.ts`);
+        const files = ["ops", "mul_mat", "flash_attn_ext", "quants", "quads"].map(
+          (f) => `tests/${f}.test.ts`,
+        );
         const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
         const args = [vitest, "run", "--config", "tests/vitest.config.ts", "--reporter", "json", ...files];
         const env = { NODE_OPTIONS: "", NO_COLOR: "1", TEST_REPORT: undefined };

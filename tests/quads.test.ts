@@ -144,9 +144,9 @@ describe.each(BUILDS)("quads, %s", (build) => {
     }
   });
 
-  test("Q8_0 with one dot for each weight, where the engine's dot takes any byte, has the same bits", async (c) => {
+  test("Q8_0 has the same bits before the engine's dot is probed and after, when it may take any byte", async () => {
     const [core, wide] = [await Core.load(build), await Core.load(build)];
-    if (wide.probeDot() === 0) return c.skip(`the dot of ${build} takes 0..127 only here`);
+    wide.probeDot();
     for (const [blocks, m, n] of [
       [1, 4, 1],
       [3, 12, 2],
