@@ -95,7 +95,8 @@ export function quantizeQ3_K(px: usize, pq: usize, py: usize, n: i32, ps: usize)
     memory.fill(py, 0, 32);
     for (let i: usize = 0; i < 256; i++) {
       const high = load<u8>(ps + i) >> 2;
-      store<u8>(py + (i & 31), load<u8>(py + (i & 31)) | (high << (<u8>(i >> 5))));
+      const shift = <u8>(i >> 5);
+      store<u8>(py + (i & 31), load<u8>(py + (i & 31)) | (high << shift));
     }
     packPairs(ps, py + 32);
     packScales(ps + BLOCK_SCALES, py + 96);
@@ -111,6 +112,7 @@ function packScales(pl: usize, py: usize): void {
     const low = py + (k & 7);
     store<u8>(low, load<u8>(low) | ((s & 15) << (k < 8 ? 0 : 4)));
     const high = py + 8 + (k & 3);
-    store<u8>(high, load<u8>(high) | ((s >> 4) << (<u8>(2 * (k >> 2)))));
+    const shift = <u8>(2 * (k >> 2));
+    store<u8>(high, load<u8>(high) | ((s >> 4) << shift));
   }
 }

@@ -88,7 +88,8 @@ export function quantizeQ5_K(px: usize, pq: usize, py: usize, n: i32, ps: usize)
     memory.fill(py + 16, 0, 32);
     for (let i: usize = 0; i < 256; i++) {
       const p = py + 16 + (i & 31);
-      store<u8>(p, load<u8>(p) | ((load<u8>(ps + i) >> 4) << (<u8>(i >> 5))));
+      const shift = <u8>(i >> 5);
+      store<u8>(p, load<u8>(p) | ((load<u8>(ps + i) >> 4) << shift));
     }
     packRuns(ps, py + 48);
     if (pq != 0) pq += 1024;
