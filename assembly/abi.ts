@@ -113,6 +113,37 @@ export enum Op {
   COUNT,
 }
 
+/** Parameter slots of ROPE, ggml's. SECTIONS takes four. */
+export enum RopeParam {
+  N_DIMS = 1,
+  MODE = 2,
+  CTX_ORIG = 4,
+  FREQ_BASE = 5,
+  FREQ_SCALE = 6,
+  EXT_FACTOR = 7,
+  ATTN_FACTOR = 8,
+  BETA_FAST = 9,
+  BETA_SLOW = 10,
+  SECTIONS = 11,
+  OFFSET = 15,
+}
+
+/** Modes of ROPE that the kernels ask for. MULTI_AXIS is a bit of the others. */
+export enum RopeMode {
+  MULTI_AXIS = 8,
+  VISION = 24,
+  INTERLEAVED = 40,
+}
+
+/** Parameter slots of FLASH_ATTN_EXT; the first three are ggml's. */
+export enum AttnParam {
+  SCALE = 0,
+  MAX_BIAS = 1,
+  SOFTCAP = 2,
+  WINDOW = 4,
+  TWO_SIDED = 5,
+}
+
 /** Function of an {@link Op.UNARY} node, in its parameter slot 0. */
 export enum Unary {
   ABS,

@@ -14,7 +14,7 @@
 //
 // Scratch of a thread: Work | Row[ROWS] | scores | q rows | accumulators | k tile | v tile
 
-import { Type } from "../abi";
+import { AttnParam, Type } from "../abi";
 import { f16ToF32 } from "../math/f16";
 import { exp4, tanh4 } from "../math/exp";
 import { accumulate, accumulateTwo, highest, scores, scoresOfTwo, weigh } from "../matmul/attention";
@@ -27,12 +27,6 @@ const ROWS: i32 = 32;
 const CELLS: i32 = 32;
 // Bytes of the scores of a row, with four to spare.
 const P_BYTES: usize = 4 * 36;
-
-const SCALE = 0;
-const MAX_BIAS = 1;
-const SOFTCAP = 2;
-const WINDOW = 4;
-const TWO_SIDED = 5;
 
 /** What all rows of a call share. Pointers to the parts of the scratch. */
 @unmanaged
@@ -119,8 +113,8 @@ function alike(n: Node, origin: i32, first: i32, count: i32, group: i32): i32 {
 
 function layOut(n: Node, scratch: usize): Work {
   const w = changetype<Work>(scratch);
-  w.scale = paramF(n, SCALE);
-  w.cap = paramF(n, SOFTCAP);
+  w.scale = paramF(n, AttnParam.SCALE);
+  w.cap = paramF(n, AttnParam.SOFTCAP);
   w.nbd = (<usize>((n.src0!.ne0 + 3) & ~3)) << 2;
   w.nbv = (<usize>((n.ne0 + 3) & ~3)) << 2;
   w.rows = scratch + 64;
@@ -200,7 +194,7 @@ function begin(n: Node, w: Work, i: i32, t: i32, h: i32, s: i32): void {
   r.acc = w.acc + <usize>i * w.nbv;
   r.mask = mask == null ? 0 : rowAt(mask, t, h % mask.ne2, s % mask.ne3);
   r.out = rowAt(n, h, t, s);
-  r.slope = alibiSlope(paramF(n, MAX_BIAS), h, n.ne1);
+  r.slope = alibiSlope(paramF(n, AttnParam.MAX_BIAS), h, n.ne1);
   r.sink = n.src4 == null ? -Infinity : load<f32>(n.src4!.data + <usize>h * n.src4!.nb0);
   r.top = -Infinity;
   r.sum = 0;
@@ -230,9 +224,9 @@ function setRange(n: Node, r: Row, t: i32): void {
     r.own = load<i32>(length.data + length.nb0) + t;
     r.hi = max(0, min(min(cells, load<i32>(length.data)), r.own + 1));
   }
-  const window = paramI(n, WINDOW);
+  const window = paramI(n, AttnParam.WINDOW);
   if (window == 0) return;
-  const both = paramI(n, TWO_SIDED) != 0;
+  const both = paramI(n, AttnParam.TWO_SIDED) != 0;
   r.lo = max(r.lo, r.own - (both ? window / 2 : window - 1));
   if (both) r.hi = min(r.hi, r.own + window / 2 + 1);
 }
@@ -321,7 +315,7 @@ function stepTwo(
 function soften(n: Node, w: Work, r: Row, p: usize, j: i32, a: i32, b: i32): bool {
   finishScores(w, p, a, b);
   if (r.mask != 0) addMask(n.src3!, p, r, j, a, b);
-  else if (paramF(n, MAX_BIAS) > 0) addDistance(p, r, j, a, b);
+  else if (paramF(n, AttnParam.MAX_BIAS) > 0) addDistance(p, r, j, a, b);
   const top = max<f32>(r.top, highest(p, a, b));
   if (top == -Infinity) return false;
   if (top != r.top) rescale(w, r, top);

@@ -12,26 +12,9 @@
 // Angles are a running f32 product as in ggml: exact powers would differ by 1e-5 at position 100000. Each thread keeps
 // one token's values in its scratch: cos[head size / 2] | sin[head size / 2] | theta of the four axes. dst may be x.
 
-import { Type } from "../abi";
+import { RopeMode, RopeParam, Type } from "../abi";
 import { floatBytes, loadLanes, storeLanes } from "../math/lanes";
 import { liveRows, Node, paramF, paramI, rowPtr, share } from "../node";
-
-// Parameter slots, ggml's.
-const N_DIMS = 1;
-const MODE = 2;
-const CTX_ORIG = 4;
-const FREQ_BASE = 5;
-const FREQ_SCALE = 6;
-const EXT_FACTOR = 7;
-const ATTN_FACTOR = 8;
-const BETA_FAST = 9;
-const BETA_SLOW = 10;
-const SECTIONS = 11;
-const OFFSET = 15;
-
-const MULTI_AXIS = 8;
-const VISION = 24;
-const INTERLEAVED = 40;
 
 /** Parameters in the slots above. Heads of one token follow each other, so its angles are computed once. */
 export function rope(n: Node, ith: i32, nth: i32): void {
@@ -51,7 +34,7 @@ export function rope(n: Node, ith: i32, nth: i32): void {
 
 // Pairs that are rotated.
 function pairs(n: Node): i32 {
-  return (paramI(n, MODE) == VISION ? n.ne0 : paramI(n, N_DIMS)) >> 1;
+  return (paramI(n, RopeParam.MODE) == RopeMode.VISION ? n.ne0 : paramI(n, RopeParam.N_DIMS)) >> 1;
 }
 
 // Copies one head to its place and rotates it there.
@@ -59,13 +42,13 @@ function rotateRow(n: Node, px: usize, py: usize, pc: usize): void {
   const type = n.type;
   const size = floatBytes(type);
   const count = pairs(n);
-  const adjacent = paramI(n, MODE) == 0;
+  const adjacent = paramI(n, RopeParam.MODE) == 0;
   if (px != py) memory.copy(py, px, <usize>n.ne0 * size);
   // bytes from one pair to the next, and between the two of a pair
   const step: usize = adjacent ? size << 1 : size;
   const apart: usize = adjacent ? size : <usize>count * size;
   const ps = pc + ((<usize>n.ne0) << 1);
-  px = py + <usize>paramI(n, OFFSET) * size;
+  px = py + <usize>paramI(n, RopeParam.OFFSET) * size;
   let p = 0;
   if (type == Type.F32) {
     p = count & ~3;
@@ -127,23 +110,28 @@ function rotateAdjacent(px: usize, pc: usize, ps: usize, count: i32): void {
 
 // Cosine and sine of every pair for one token.
 function angles(n: Node, token: i32, pc: usize): void {
-  const mode = paramI(n, MODE);
-  const multi = (mode & MULTI_AXIS) != 0;
+  const mode = paramI(n, RopeParam.MODE);
+  const multi = (mode & RopeMode.MULTI_AXIS) != 0;
   const ps = pc + ((<usize>n.ne0) << 1);
   const pt = ps + ((<usize>n.ne0) << 1);
   const factors = n.src2;
-  const ratio = f32x4.splat(Mathf.pow(paramF(n, FREQ_BASE), <f32>-2 / <f32>paramI(n, N_DIMS)));
+  const ratio = f32x4.splat(
+    Mathf.pow(paramF(n, RopeParam.FREQ_BASE), <f32>-2 / <f32>paramI(n, RopeParam.N_DIMS)),
+  );
   let low: f32 = 0;
   let high: f32 = 0;
-  if (paramF(n, EXT_FACTOR) != 0) {
-    low = max<f32>(0, floor<f32>(correction(n, paramF(n, BETA_FAST))));
-    high = min<f32>(<f32>(paramI(n, N_DIMS) - 1), ceil<f32>(correction(n, paramF(n, BETA_SLOW))));
+  if (paramF(n, RopeParam.EXT_FACTOR) != 0) {
+    low = max<f32>(0, floor<f32>(correction(n, paramF(n, RopeParam.BETA_FAST))));
+    high = min<f32>(
+      <f32>(paramI(n, RopeParam.N_DIMS) - 1),
+      ceil<f32>(correction(n, paramF(n, RopeParam.BETA_SLOW))),
+    );
   }
   for (let k = 0, planes = multi ? 4 : 1; k < planes; k++)
     store<f32>(pt + ((<usize>k) << 2), position(n, token, k));
   for (let p = 0, count = pairs(n); p < count; p++) {
     const axis = multi ? axisOf(n, mode, p) : 0;
-    if (mode == VISION && startsSection(n, p))
+    if (mode == RopeMode.VISION && startsSection(n, p))
       store<f32>(pt + ((<usize>axis) << 2), position(n, token, axis));
     let theta = load<f32>(pt + ((<usize>axis) << 2));
     if (factors != null) theta /= load<f32>(factors.data + <usize>p * factors.nb0);
@@ -160,15 +148,17 @@ function position(n: Node, token: i32, plane: i32): f32 {
 
 // The pair index at which a wave length makes `beta` turns over the original context.
 function correction(n: Node, beta: f32): f32 {
-  const turns = <f32>paramI(n, CTX_ORIG) / (beta * 2 * <f32>Math.PI);
-  return (<f32>paramI(n, N_DIMS) * Mathf.log(turns)) / (2 * Mathf.log(paramF(n, FREQ_BASE)));
+  const turns = <f32>paramI(n, RopeParam.CTX_ORIG) / (beta * 2 * <f32>Math.PI);
+  return (
+    (<f32>paramI(n, RopeParam.N_DIMS) * Mathf.log(turns)) / (2 * Mathf.log(paramF(n, RopeParam.FREQ_BASE)))
+  );
 }
 
 // Scales the angle of pair p (YaRN between `low` and `high`) and stores cosine and sine, times the magnitude.
 function storeAngle(n: Node, theta: f32, p: i32, low: f32, high: f32, pc: usize, ps: usize): void {
-  const scale = paramF(n, FREQ_SCALE);
-  const ext = paramF(n, EXT_FACTOR);
-  let magnitude = paramF(n, ATTN_FACTOR);
+  const scale = paramF(n, RopeParam.FREQ_SCALE);
+  const ext = paramF(n, RopeParam.EXT_FACTOR);
+  let magnitude = paramF(n, RopeParam.ATTN_FACTOR);
   let angle = scale * theta;
   if (ext != 0) {
     const along = (<f32>p - low) / max<f32>(0.001, high - low);
@@ -183,19 +173,22 @@ function storeAngle(n: Node, theta: f32, p: i32, low: f32, high: f32, pc: usize,
 // Pair p counted inside one round of all four sections.
 function sector(n: Node, p: i32): i32 {
   const total =
-    paramI(n, SECTIONS) + paramI(n, SECTIONS + 1) + paramI(n, SECTIONS + 2) + paramI(n, SECTIONS + 3);
+    paramI(n, RopeParam.SECTIONS) +
+    paramI(n, RopeParam.SECTIONS + 1) +
+    paramI(n, RopeParam.SECTIONS + 2) +
+    paramI(n, RopeParam.SECTIONS + 3);
   return p % total;
 }
 
 // Axis of a pair: 0 t, 1 h, 2 w, 3 e.
 function axisOf(n: Node, mode: i32, p: i32): i32 {
   const k = sector(n, p);
-  const s0 = paramI(n, SECTIONS);
-  const s1 = paramI(n, SECTIONS + 1);
-  const s2 = paramI(n, SECTIONS + 2);
-  if (mode == INTERLEAVED) {
+  const s0 = paramI(n, RopeParam.SECTIONS);
+  const s1 = paramI(n, RopeParam.SECTIONS + 1);
+  const s2 = paramI(n, RopeParam.SECTIONS + 2);
+  if (mode == RopeMode.INTERLEAVED) {
     const phase = k % 3;
-    return k < 3 * paramI(n, SECTIONS + phase) ? phase : 3;
+    return k < 3 * paramI(n, RopeParam.SECTIONS + phase) ? phase : 3;
   }
   return k < s0 ? 0 : k < s0 + s1 ? 1 : k < s0 + s1 + s2 ? 2 : 3;
 }
@@ -203,6 +196,6 @@ function axisOf(n: Node, mode: i32, p: i32): i32 {
 // True where the powers of vision mode start anew.
 function startsSection(n: Node, p: i32): bool {
   let k = sector(n, p);
-  for (let i = 0; i < 4 && k > 0; i++) k -= paramI(n, SECTIONS + i);
+  for (let i = 0; i < 4 && k > 0; i++) k -= paramI(n, RopeParam.SECTIONS + i);
   return k == 0;
 }

@@ -1,5 +1,6 @@
 // ROPE: rotary position embedding.
 
+import { RopeMode } from "../../assembly/abi.ts";
 import { Type } from "../types.ts";
 import {
   f32bits,
@@ -41,8 +42,6 @@ export interface RopeParams {
 }
 
 const MODES: readonly number[] = [0, 2, 8, 24, 40];
-const MULTI_AXIS = 8;
-const VISION = 24;
 
 export const ropeDef: OpDef<RopeParams> = {
   name: "rope",
@@ -68,7 +67,7 @@ export const ropeDef: OpDef<RopeParams> = {
     needRows("rope", "x", x);
     needType("rope", "positions", pos.type, [Type.I32]);
     const slots = pack(x, params);
-    const planes = ((params.mode ?? 0) & MULTI_AXIS) !== 0 ? 4 : 1;
+    const planes = ((params.mode ?? 0) & RopeMode.MULTI_AXIS) !== 0 ? 4 : 1;
     needShape(
       "rope",
       pos.ne[0] === planes * x.ne[2],
@@ -86,7 +85,7 @@ export const ropeDef: OpDef<RopeParams> = {
 
 function checkFactors(x: Operand, factors: Operand, { nDims, mode }: RopeParams): void {
   needType("rope", "factors", factors.type, [Type.F32]);
-  const pairs = mode === VISION ? x.ne[0] / 2 : nDims / 2;
+  const pairs = mode === RopeMode.VISION ? x.ne[0] / 2 : nDims / 2;
   needShape("rope", factors.ne[0] >= pairs, x.ne, factors.ne, `expected a factor for each of ${pairs} pairs`);
 }
 
@@ -94,9 +93,9 @@ function pack(x: Operand, params: RopeParams): readonly number[] {
   const { nDims, mode = 0, nCtxOrig = 0, sections = [], offset = 0 } = params;
   needParam("rope", "mode", mode, MODES.includes(mode), MODES.join(", "));
   needParam("rope", "nDims", nDims, nDims % 2 === 0, "an even number");
-  needInteger("rope", "nDims", nDims, 2, mode === VISION ? x.ne[0] / 2 : x.ne[0]);
+  needInteger("rope", "nDims", nDims, 2, mode === RopeMode.VISION ? x.ne[0] / 2 : x.ne[0]);
   needInteger("rope", "nCtxOrig", nCtxOrig, 0, 2 ** 31 - 1);
-  needInteger("rope", "offset", offset, 0, mode === VISION ? 0 : x.ne[0] - nDims);
+  needInteger("rope", "offset", offset, 0, mode === RopeMode.VISION ? 0 : x.ne[0] - nDims);
   return [0, nDims, mode, 0, nCtxOrig, ...packFloats(params), ...packSections(mode, sections), offset];
 }
 
@@ -123,7 +122,7 @@ function packSections(mode: number, sections: readonly number[]): number[] {
     "rope",
     "sections",
     sections.join(","),
-    (mode & MULTI_AXIS) === 0 || total > 0,
+    (mode & RopeMode.MULTI_AXIS) === 0 || total > 0,
     "pairs per axis, not all 0",
   );
   return slots;

@@ -8,7 +8,7 @@
 //
 //   scratch [Dv + 2, splits, rows]   accumulator | maximum | sum
 
-import { SRC_LIVE } from "../../../assembly/abi.ts";
+import { AttnParam, SRC_LIVE } from "../../../assembly/abi.ts";
 import type { ProgramNode } from "../../graph/program.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import { isQuantized, typeName } from "../../types.ts";
@@ -34,12 +34,6 @@ const ENOUGH = 128;
 const BLOCKS_OF_SPLIT = 4;
 /** Largest row of queries or values: what fits into workgroup memory. */
 const MAX_D = 640;
-
-const SCALE = 0;
-const MAX_BIAS = 1;
-const SOFTCAP = 2;
-const WINDOW = 4;
-const TWO_SIDED = 5;
 
 export const flashAttnExtKernel: GpuKernel = {
   note: "rows of q and v of up to 640 elements",
@@ -83,9 +77,9 @@ function shapeOf({ tensor: dst, src }: ProgramNode): Shape {
     length: src[5] !== undefined,
     spans: src[6] !== undefined,
     live: src[SRC_LIVE] !== undefined,
-    capped: slotF32(dst.params[SOFTCAP]) !== 0,
-    biased: slotF32(dst.params[MAX_BIAS]) > 0,
-    windowed: (dst.params[WINDOW] ?? 0) !== 0,
+    capped: slotF32(dst.params[AttnParam.SOFTCAP]) !== 0,
+    biased: slotF32(dst.params[AttnParam.MAX_BIAS]) > 0,
+    windowed: (dst.params[AttnParam.WINDOW] ?? 0) !== 0,
   };
 }
 
@@ -135,11 +129,11 @@ function attend(node: ProgramNode, shape: Shape): Dispatch {
       u32("v_seq", dst.ne[3] / v.ne[3]),
       ...[q, k, v, dst].flatMap((x, i) => nbParams(["q", "k", "v", "y"][i]!, x).slice(1)),
       ...optional(src),
-      f32("scale", slotF32(dst.params[SCALE])),
-      f32("cap", slotF32(dst.params[SOFTCAP])),
-      i32("window", dst.params[WINDOW] ?? 0),
-      u32("both", dst.params[TWO_SIDED] ?? 0),
-      ...slopeParams(slotF32(dst.params[MAX_BIAS]), dst.ne[1]),
+      f32("scale", slotF32(dst.params[AttnParam.SCALE])),
+      f32("cap", slotF32(dst.params[AttnParam.SOFTCAP])),
+      i32("window", dst.params[AttnParam.WINDOW] ?? 0),
+      u32("both", dst.params[AttnParam.TWO_SIDED] ?? 0),
+      ...slopeParams(slotF32(dst.params[AttnParam.MAX_BIAS]), dst.ne[1]),
     ],
     groups: shape.splits * blocks * heads * dst.ne[3],
     workgroup: LANES,

@@ -3,6 +3,7 @@
 // Angles are the running f32 product of ggml: each invocation multiplies its way to its own pair. What is the same for
 // all pairs (ratio, YaRN's ramp, magnitude) comes as parameters.
 
+import { RopeMode, RopeParam } from "../../../assembly/abi.ts";
 import type { ProgramNode } from "../../graph/program.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import { Type, typeName } from "../../types.ts";
@@ -22,23 +23,6 @@ import { loadFloat, roundSource, storeFloat } from "../wgsl/float.ts";
 import { TURN } from "../wgsl/math.ts";
 import { isReadable } from "../wgsl/quants.ts";
 
-// Parameter slots, ggml's.
-const N_DIMS = 1;
-const MODE = 2;
-const CTX_ORIG = 4;
-const FREQ_BASE = 5;
-const FREQ_SCALE = 6;
-const EXT_FACTOR = 7;
-const ATTN_FACTOR = 8;
-const BETA_FAST = 9;
-const BETA_SLOW = 10;
-const SECTIONS = 11;
-const OFFSET = 15;
-
-const MULTI_AXIS = 8;
-const VISION = 24;
-const INTERLEAVED = 40;
-
 export const ropeKernel: GpuKernel = {
   supports: ({ tensor, src }) =>
     [tensor, src[0]!, src[1]!, src[2]].every((t) => t === undefined || isReadable(t)),
@@ -48,8 +32,8 @@ export const ropeKernel: GpuKernel = {
 function dispatch(node: ProgramNode): Dispatch {
   const dst = node.tensor;
   const [x, pos, factors] = node.src;
-  const mode = dst.params[MODE]!;
-  const pairs = (mode === VISION ? dst.ne[0] : dst.params[N_DIMS]!) / 2;
+  const mode = dst.params[RopeParam.MODE]!;
+  const pairs = (mode === RopeMode.VISION ? dst.ne[0] : dst.params[RopeParam.N_DIMS]!) / 2;
   const label = `rope ${mode} ${typeName(dst.type)}${factors === undefined ? "" : " factors"}`;
   return eachElement(node, {
     label,
@@ -80,16 +64,16 @@ function binds(dst: Tensor, factors: boolean): Bind[] {
 
 function constants({ params }: Tensor): Param[] {
   const float = (slot: number): number => slotF32(params[slot]);
-  const n = params[N_DIMS]!;
-  const base = float(FREQ_BASE);
-  const ext = float(EXT_FACTOR);
+  const n = params[RopeParam.N_DIMS]!;
+  const base = float(RopeParam.FREQ_BASE);
+  const ext = float(RopeParam.EXT_FACTOR);
   // the pair at which a wave makes beta turns over the original context
   const pairOf = (beta: number): number =>
-    (n * Math.log(params[CTX_ORIG]! / (beta * 2 * Math.PI))) / (2 * Math.log(base));
-  const low = ext === 0 ? 0 : Math.max(0, Math.floor(Math.fround(pairOf(float(BETA_FAST)))));
-  const high = ext === 0 ? 0 : Math.min(n - 1, Math.ceil(Math.fround(pairOf(float(BETA_SLOW)))));
-  const scale = float(FREQ_SCALE);
-  const magnitude = float(ATTN_FACTOR) * (ext === 0 ? 1 : 1 + 0.1 * Math.log(1 / scale));
+    (n * Math.log(params[RopeParam.CTX_ORIG]! / (beta * 2 * Math.PI))) / (2 * Math.log(base));
+  const low = ext === 0 ? 0 : Math.max(0, Math.floor(Math.fround(pairOf(float(RopeParam.BETA_FAST)))));
+  const high = ext === 0 ? 0 : Math.min(n - 1, Math.ceil(Math.fround(pairOf(float(RopeParam.BETA_SLOW)))));
+  const scale = float(RopeParam.FREQ_SCALE);
+  const magnitude = float(RopeParam.ATTN_FACTOR) * (ext === 0 ? 1 : 1 + 0.1 * Math.log(1 / scale));
   return [
     f32("ratio", Math.fround(base) ** Math.fround(-2 / n)),
     f32("scale", scale),
@@ -97,19 +81,19 @@ function constants({ params }: Tensor): Param[] {
     f32("low", low),
     f32("range", Math.max(0.001, high - low)),
     f32("magnitude", magnitude),
-    u32("offset", params[OFFSET] ?? 0),
-    ...[0, 1, 2, 3].map((i) => i32(`s${i}`, params[SECTIONS + i] ?? 0)),
+    u32("offset", params[RopeParam.OFFSET] ?? 0),
+    ...[0, 1, 2, 3].map((i) => i32(`s${i}`, params[RopeParam.SECTIONS + i] ?? 0)),
   ];
 }
 
 // `angle(p, token)`: that of pair p. With several axes a pair follows the axis of its section.
 function angleSource(mode: number, factors: boolean): string {
   return `
-${(mode & MULTI_AXIS) === 0 ? "fn axis_of(p: i32) -> i32 { return 0; }" : axisSource(mode)}
+${(mode & RopeMode.MULTI_AXIS) === 0 ? "fn axis_of(p: i32) -> i32 { return 0; }" : axisSource(mode)}
 fn angle(p: u32, token: u32) -> f32 {
   let axis = u32(axis_of(i32(p)));
   var theta = f32(pos_i32((axis * P.n2 + token) * P.pos_nb0));
-  for (var i = ${mode === VISION ? "section_start(i32(p))" : "0u"}; i < p; i++) { theta *= P.ratio; }
+  for (var i = ${mode === RopeMode.VISION ? "section_start(i32(p))" : "0u"}; i < p; i++) { theta *= P.ratio; }
   ${factors ? "theta /= factors_f32(p * P.factors_nb0);" : ""}
   var a = P.scale * theta;
   if (P.ext != 0.0) {
@@ -123,7 +107,7 @@ fn angle(p: u32, token: u32) -> f32 {
 
 function axisSource(mode: number): string {
   const axis =
-    mode === INTERLEAVED
+    mode === RopeMode.INTERLEAVED
       ? `let phase = k % 3;
   let s = select(select(P.s2, P.s1, phase == 1), P.s0, phase == 0);
   return select(3, phase, k < 3 * s);`
