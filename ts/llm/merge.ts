@@ -1,5 +1,8 @@
 // Joining neighbouring symbols, best pair first, until no pair can be joined: the loop of SentencePiece and of byte-pair encoding.
 
+import { characterBytes } from "./utf8.ts";
+import type { Vocab } from "./vocab.ts";
+
 /** Says which neighbours may be joined, and how soon. */
 export interface Joiner {
   /** priority of the pair that {@link join} just allowed; the higher is joined first */
@@ -75,6 +78,17 @@ export class Merger {
       if (left > 0) this.#offer(text, this.#prev[left]!);
       this.#offer(text, left);
     }
+  }
+
+  /** Joins what can be joined in `text`, beginning with its characters. */
+  runCharacters(text: Uint8Array, vocab: Vocab): void {
+    this.reset(text.length);
+    for (let at = 0; at < text.length;) {
+      const size = characterBytes(text, at);
+      this.add(size, vocab.find(text, at, at + size));
+      at += size;
+    }
+    this.run(text);
   }
 
   /** Bytes of the symbol at `at`. */

@@ -6,7 +6,6 @@ import { Merger } from "./merge.ts";
 import type { Metadata } from "./metadata.ts";
 import { byteTokens, marked, unmarked } from "./spm.ts";
 import type { Splitter } from "./splitter.ts";
-import { characterBytes } from "./utf8.ts";
 import type { Vocab } from "./vocab.ts";
 
 const NEWLINE = 0x0a;
@@ -48,13 +47,7 @@ export class RawBpe implements Splitter {
 
   #splitRun(text: Uint8Array, out: number[]): void {
     const merger = this.#merger;
-    merger.reset(text.length);
-    for (let at = 0; at < text.length;) {
-      const size = characterBytes(text, at);
-      merger.add(size, this.#vocab.find(text, at, at + size));
-      at += size;
-    }
-    merger.run(text);
+    merger.runCharacters(text, this.#vocab);
     for (let at = 0; at < text.length; at += merger.size(at)) {
       const id = merger.id(at);
       if (id >= 0) out.push(id);

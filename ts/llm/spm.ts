@@ -8,7 +8,6 @@ import { FormatError } from "../errors.ts";
 import { type Joiner, Merger } from "./merge.ts";
 import type { Metadata } from "./metadata.ts";
 import type { Splitter } from "./splitter.ts";
-import { characterBytes } from "./utf8.ts";
 import { type Vocab, checkLength } from "./vocab.ts";
 
 /** U+2581 in UTF-8: how vocabularies write a blank. */
@@ -41,13 +40,7 @@ export class Spm implements Splitter {
   split(plain: Uint8Array, out: number[]): void {
     const text = marked(plain, this.#prefix);
     const merger = this.#merger;
-    merger.reset(text.length);
-    for (let at = 0; at < text.length;) {
-      const size = characterBytes(text, at);
-      merger.add(size, this.#vocab.find(text, at, at + size));
-      at += size;
-    }
-    merger.run(text);
+    merger.runCharacters(text, this.#vocab);
     for (let at = 0; at < text.length; at += merger.size(at)) {
       const id = merger.id(at);
       if (id >= 0) out.push(id);
