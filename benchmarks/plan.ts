@@ -9,6 +9,7 @@ import { cpus } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { median } from "./measure.ts";
 import { faults, type Graph, HEAP, planGraph, planWasm, writeGraph } from "../tests/plan_data.ts";
 import { dynamicBestFit } from "../tests/plan_ggml.ts";
 import { entriesOf, packing, pareto, sweepFault, toColumns, training } from "../tests/plan_lists.ts";
@@ -57,10 +58,6 @@ interface ListRow {
 const GGML_MAX = 70_000;
 const COLD_RUNS = 9;
 const WARM_RUNS = 200;
-
-function median(v: readonly number[]): number {
-  return [...v].sort((a, b) => a - b)[v.length >> 1] ?? NaN;
-}
 
 /** Processor time of this process, ms: other load on the machine does not count. */
 function cpu(): number {

@@ -1,8 +1,8 @@
 // MUL_MAT: dst[m, n] = sum over k of a[k, m] * b[k, n], a repeated over dimensions 2 and 3 of b.
 //
-// Work is split by rows of a (quads of rows where they are interleaved), in contiguous shares; each thread spreads out (or converts) the columns it needs in its
-// own scratch. Up to three columns: row by row, so that weights are read once as one stream. More: panels of eight
-// rows. All ways sum an element in the same order.
+// Work is split by rows of a (quads of rows where they are interleaved), in contiguous shares; each thread spreads out
+// (or converts) the columns it needs in its own scratch. Up to three columns: row by row, so that weights are read once
+// as one stream. More: panels of eight rows. All ways sum an element in the same order.
 
 import { Flag, Type } from "../abi";
 import { PANEL_ROWS, dotRows, kindOf, panelBytes, unpackPanel, zeroPoint } from "../matmul/blocks";

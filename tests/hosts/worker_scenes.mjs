@@ -30,7 +30,7 @@ async function failure(lib, run) {
 const GREEDY = { temperature: 0 };
 const PROMPT = "Once upon a time";
 
-/** @type {Record<string, (model: any, lib: any, make: (options?: object, input?: unknown) => Promise<any>) => unknown>} */
+/** What is done with a model, the library and a function that makes further models; gives what must be alike everywhere. */
 export const SCENES = {
   async story(model) {
     let ticks = 0;
