@@ -63,12 +63,16 @@ function dispatchesOf(op: Op, src: Sources, params: object, caps: Caps): readonl
   return kernel?.supports({ tensor, src }, caps) === true ? kernel.dispatches({ tensor, src }, caps) : [];
 }
 
-// As activations are bound: all operands in one buffer.
+// As activations are bound: all operands in one buffer, but for what is said of ids.
 function codeOf(dispatch: Dispatch): string {
-  const atomic = dispatch.bind.some((b) => b.atomic === true);
+  const isFault = dispatch.bind.map((b) => b.of === "fault");
+  const atomic = dispatch.bind.some((b, i) => b.atomic === true && !isFault[i]);
   return moduleSource(dispatch, {
-    operands: dispatch.bind.map(() => 0),
-    bindings: [{ writable: true, atomic }],
+    operands: isFault.map(Number),
+    bindings: [
+      { writable: true, atomic },
+      { writable: true, atomic: true },
+    ],
   });
 }
 

@@ -41,6 +41,7 @@ class GpuExecutable implements Executable {
   async #run(signal: AbortSignal | undefined, first: number, last: number): Promise<void> {
     signal?.throwIfAborted();
     await this.#ready;
+    this.#plan.checkIds(first, last);
     const steps = this.#plan.stepsOf(first, last);
     await this.#plan.prepare(steps);
     for (let at = 0; at < steps.length; at += BATCH) {
@@ -163,7 +164,7 @@ export class GpuBackend implements Backend {
 
 function bytesOf({ of, offset = 0, bytes }: Bind, { tensor, src }: ProgramNode): number {
   if (bytes !== undefined) return bytes;
-  if (of === "scratch") return 0;
+  if (of === "scratch" || of === "fault") return 0;
   const t = of === "dst" ? tensor : src[of];
   return (t?.nBytes ?? 0) - offset;
 }
