@@ -100,8 +100,8 @@ function checkOne({ site, use: { ids, rows, of }, ids: watch, live }: Check): vo
   const count =
     live === undefined ? Infinity : Math.max(0, new DataView(live.bytes.buffer).getInt32(0, true));
   const [, n1, n2, n3] = of;
-  const end = liveRows(of, count);
-  for (let r = 0; r < end && n1 * n2 * n3 > 0; r++) {
+  const end = n1 * n2 * n3 === 0 ? 0 : liveRows(of, count);
+  for (let r = 0; r < end; r++) {
     const i1 = Math.floor(r / n1);
     const at = (r % n1) * ids.nb[0] + ((i1 % n2) % ids.ne[1]) * ids.nb[1];
     const place = at + (Math.floor(i1 / n2) % ids.ne[2]) * ids.nb[2];
