@@ -21,6 +21,17 @@ export interface Pattern {
   readonly bindings: readonly Binding[];
 }
 
+/** A pattern for looking at a module: all operands in one buffer, but for what is said of ids. */
+export function aloneIn({ bind }: Dispatch): Pattern {
+  const isFault = bind.map((b) => b.of === "fault");
+  const atomic = bind.some((b, i) => b.atomic === true && !isFault[i]);
+  const bindings = [
+    { writable: true, atomic },
+    { writable: true, atomic: true },
+  ];
+  return { operands: isFault.map(Number), bindings };
+}
+
 /** Words of a parameter slot: dynamic offsets of uniforms are multiples of 256 bytes. */
 export const SLOT_WORDS = 64;
 
