@@ -14,6 +14,7 @@
 
 import { RopeMode, RopeParam, Type } from "../abi";
 import { floatBytes, loadLanes, storeLanes } from "../math/lanes";
+import { sinCosRow } from "../math/trig";
 import { liveRows, Node, paramF, paramI, rowPtr, share } from "../node";
 
 /** Parameters in the slots above. Heads of one token follow each other, so its angles are computed once. */
@@ -21,12 +22,13 @@ export function rope(n: Node, ith: i32, nth: i32): void {
   const x = n.src0!;
   const rows = liveRows(n);
   const pc = n.scratchData + <usize>ith * (((<usize>n.ne0) << 2) + 16);
+  const ratio = Mathf.pow(paramF(n, RopeParam.FREQ_BASE), <f32>-2 / <f32>paramI(n, RopeParam.N_DIMS));
   let token = -1;
   for (let r = share(rows, ith, nth), end = share(rows, ith + 1, nth); r < end; r++) {
     const i2 = (r / n.ne1) % n.ne2;
     if (i2 != token) {
       token = i2;
-      angles(n, token, pc);
+      angles(n, token, pc, ratio);
     }
     rotateRow(n, rowPtr(x, r), rowPtr(n, r), pc);
   }
@@ -108,16 +110,16 @@ function rotateAdjacent(px: usize, pc: usize, ps: usize, count: i32): void {
   }
 }
 
-// Cosine and sine of every pair for one token.
-function angles(n: Node, token: i32, pc: usize): void {
+// Cosine and sine of every pair for one token. Angles shrink by `ratio` from pair to pair.
+function angles(n: Node, token: i32, pc: usize, ratio: f32): void {
   const mode = paramI(n, RopeParam.MODE);
   const multi = (mode & RopeMode.MULTI_AXIS) != 0;
   const ps = pc + ((<usize>n.ne0) << 1);
   const pt = ps + ((<usize>n.ne0) << 1);
   const factors = n.src2;
-  const ratio = f32x4.splat(
-    Mathf.pow(paramF(n, RopeParam.FREQ_BASE), <f32>-2 / <f32>paramI(n, RopeParam.N_DIMS)),
-  );
+  const shrink = f32x4.splat(ratio);
+  const count = pairs(n);
+  let magnitude = paramF(n, RopeParam.ATTN_FACTOR);
   let low: f32 = 0;
   let high: f32 = 0;
   if (paramF(n, RopeParam.EXT_FACTOR) != 0) {
@@ -126,18 +128,22 @@ function angles(n: Node, token: i32, pc: usize): void {
       <f32>(paramI(n, RopeParam.N_DIMS) - 1),
       ceil<f32>(correction(n, paramF(n, RopeParam.BETA_SLOW))),
     );
+    magnitude *= 1 + <f32>0.1 * Mathf.log(1 / paramF(n, RopeParam.FREQ_SCALE));
   }
   for (let k = 0, planes = multi ? 4 : 1; k < planes; k++)
     store<f32>(pt + ((<usize>k) << 2), position(n, token, k));
-  for (let p = 0, count = pairs(n); p < count; p++) {
+  let first = load<f32>(pt);
+  for (let p = 0; p < count; p++) {
     const axis = multi ? axisOf(n, mode, p) : 0;
     if (mode == RopeMode.VISION && startsSection(n, p))
       store<f32>(pt + ((<usize>axis) << 2), position(n, token, axis));
-    let theta = load<f32>(pt + ((<usize>axis) << 2));
+    let theta = multi ? load<f32>(pt + ((<usize>axis) << 2)) : first;
     if (factors != null) theta /= load<f32>(factors.data + <usize>p * factors.nb0);
-    storeAngle(n, theta, p, low, high, pc + ((<usize>p) << 2), ps + ((<usize>p) << 2));
-    v128.store(pt, f32x4.mul(v128.load(pt), ratio));
+    store<f32>(pc + ((<usize>p) << 2), angleOf(n, theta, p, low, high));
+    if (multi) v128.store(pt, f32x4.mul(v128.load(pt), shrink));
+    else first *= ratio;
   }
+  sinCosRow(pc, ps, count, magnitude);
 }
 
 // Position of a token on one axis.
@@ -154,20 +160,14 @@ function correction(n: Node, beta: f32): f32 {
   );
 }
 
-// Scales the angle of pair p (YaRN between `low` and `high`) and stores cosine and sine, times the magnitude.
-function storeAngle(n: Node, theta: f32, p: i32, low: f32, high: f32, pc: usize, ps: usize): void {
-  const scale = paramF(n, RopeParam.FREQ_SCALE);
+// The angle of pair p, scaled: YaRN between `low` and `high`.
+function angleOf(n: Node, theta: f32, p: i32, low: f32, high: f32): f32 {
   const ext = paramF(n, RopeParam.EXT_FACTOR);
-  let magnitude = paramF(n, RopeParam.ATTN_FACTOR);
-  let angle = scale * theta;
-  if (ext != 0) {
-    const along = (<f32>p - low) / max<f32>(0.001, high - low);
-    const mix = (<f32>1 - min<f32>(1, max<f32>(0, along))) * ext;
-    angle = angle * (<f32>1 - mix) + theta * mix;
-    magnitude *= 1 + <f32>0.1 * Mathf.log(1 / scale);
-  }
-  store<f32>(pc, Mathf.cos(angle) * magnitude);
-  store<f32>(ps, Mathf.sin(angle) * magnitude);
+  const angle = paramF(n, RopeParam.FREQ_SCALE) * theta;
+  if (ext == 0) return angle;
+  const along = (<f32>p - low) / max<f32>(0.001, high - low);
+  const mix = (<f32>1 - min<f32>(1, max<f32>(0, along))) * ext;
+  return angle * (<f32>1 - mix) + theta * mix;
 }
 
 // Pair p counted inside one round of all four sections.
