@@ -158,3 +158,9 @@ export function sameShape(a: Node, b: Node): bool {
 export function rowAt(n: Node, i1: i32, i2: i32, i3: i32): usize {
   return n.data + <usize>i1 * n.nb1 + <usize>i2 * n.nb2 + <usize>i3 * n.nb3;
 }
+
+/** Address of the row of b, whose rows are repeated over n, that belongs to row r of n. */
+export function repeatedRow(n: Node, b: Node, r: i32): usize {
+  const q = r / n.ne1;
+  return rowAt(b, (r % n.ne1) % b.ne1, (q % n.ne2) % b.ne2, (q / n.ne2) % b.ne3);
+}

@@ -5,7 +5,7 @@
 
 import { Type } from "../abi";
 import { loadFloat, loadLanes, storeLanes } from "../math/lanes";
-import { isPacked, liveRows, Node, rowAt, rowPtr, sameShape, share, shareFlat } from "../node";
+import { isPacked, liveRows, Node, repeatedRow, rowPtr, sameShape, share, shareFlat } from "../node";
 import { dequantizeRow, quantizeRow } from "../quants/index";
 import { elementBytes } from "./convert";
 
@@ -85,12 +85,6 @@ function addToBlocks(n: Node, ith: i32, nth: i32): void {
     }
     if (!quantizeRow(n.type, px, rowPtr(n, r), n.ne0, 0, 0)) unreachable();
   }
-}
-
-// Row of src1 that belongs to row r of dst.
-function repeatedRow(n: Node, b: Node, r: i32): usize {
-  const q = r / n.ne1;
-  return rowAt(b, (r % n.ne1) % b.ne1, (q % n.ne2) % b.ne2, (q / n.ne2) % b.ne3);
 }
 
 // This thread's share: a stretch of elements when the shapes agree and nothing has gaps, else rows of dst.

@@ -174,8 +174,8 @@ export class RemoteBackend implements Backend {
     return this.options.refuse?.includes(t.op) !== true;
   }
 
-  lower(program: Program): Program {
-    return this.cpu.lower(program);
+  lower(program: Program, kept: ReadonlySet<Tensor>): Program {
+    return this.cpu.lower(program, kept);
   }
 
   inPlace(): boolean {

@@ -1,5 +1,5 @@
 // Names of the fusions: neighbours in a graph that a backend may compute as one node. What a name stands for is the same
-// on every backend; which of them it has is its own affair (ts/graph/fuse.ts, ts/webgpu/fuse.ts).
+// on every backend; which of them it has is its own affair (ts/runtime/cpu_fuse.ts, ts/webgpu/fuse.ts).
 
 import { checkOptions, GraphError } from "../errors.ts";
 

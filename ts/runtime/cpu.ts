@@ -18,6 +18,7 @@ import type {
   Planned,
   Staging,
 } from "./backend.ts";
+import { fuseForCpu } from "./cpu_fuse.ts";
 import { lowerForCpu } from "./cpu_lower.ts";
 import { Stretch } from "./macrotask.ts";
 import { MAX_BYTES } from "./records.ts";
@@ -227,8 +228,8 @@ export class CpuBackend implements Backend {
     return opDef(tensor.op) !== undefined;
   }
 
-  lower(program: Program): Program {
-    return lowerForCpu(program);
+  lower(program: Program, kept: ReadonlySet<Tensor>): Program {
+    return lowerForCpu(fuseForCpu(program, kept, this.fusions));
   }
 
   inPlace(): boolean {

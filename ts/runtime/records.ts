@@ -27,6 +27,7 @@ import { opDef } from "../ops/index.ts";
 import { nbytes } from "../shape.ts";
 import type { Arena } from "./arena.ts";
 import type { Backend } from "./backend.ts";
+import { kernelOf } from "./cpu_fuse.ts";
 import type { Schedule } from "./scheduler/splits.ts";
 
 /** Largest tensor whose every byte a 32-bit address reaches. */
@@ -85,7 +86,8 @@ function writeRecord(
   const base = address.get(t)!;
   const cell = (offset: number): number => (base + offset) / 4;
   const size = checkedSize(t, backend);
-  i32[base / 4] = t.op satisfies Op;
+  const { op, params } = kernelOf(node);
+  i32[base / 4] = op satisfies Op;
   i32[cell(NODE_TYPE)] = t.type;
   i32[cell(NODE_FLAGS)] =
     (t.flags & (Flag.INPUT | Flag.OUTPUT | Flag.EXTERNAL)) | (t.root.flags & Flag.QUADS);
@@ -101,7 +103,7 @@ function writeRecord(
   f64[(base + NODE_SCRATCH) / 8] = 0;
   f64[(base + NODE_SCRATCH_OFFS) / 8] = -1;
   i32[cell(NODE_PARENT)] = -1;
-  t.params.forEach((p, i) => (i32[cell(NODE_PARAMS) + i] = p));
+  params.forEach((p, i) => (i32[cell(NODE_PARAMS) + i] = p));
 }
 
 // What a node needs of its backend beside memory for its result.

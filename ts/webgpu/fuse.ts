@@ -5,9 +5,10 @@
 //   mul_mat_add  a b + c        MUL_MAT and the ADD of a bias or of the residual stream
 //   glu_pair     glu(a b, c b)  two MUL_MAT of the same few columns and the GLU of both
 
-import { Flag, Op, SRC_LIVE } from "../../assembly/abi.ts";
+import { Op, SRC_LIVE } from "../../assembly/abi.ts";
 import { ALL_FUSIONS, type Fusions } from "../graph/fusion.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
+import { countReaders, isPrivate } from "../graph/readers.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { isContiguous, sameShape } from "../shape.ts";
 import { Type } from "../types.ts";
@@ -54,21 +55,6 @@ export function fuse(
     return gated;
   });
   return { leafs: program.leafs, nodes: nodes.filter((_, i) => !gone.has(program.nodes[i]!)) };
-}
-
-// Uses of each tensor as a source, views of it counted too.
-function countReaders({ nodes }: Program): Map<Tensor, number> {
-  const readers = new Map<Tensor, number>();
-  const count = (t: Tensor): void => void readers.set(t, (readers.get(t) ?? 0) + 1);
-  for (const { tensor, src } of nodes) {
-    for (const s of src) if (s !== undefined && s !== tensor) count(s);
-    if (tensor.viewSrc !== undefined && !src.includes(tensor.viewSrc)) count(tensor.viewSrc);
-  }
-  return readers;
-}
-
-function isPrivate(t: Tensor, readers: ReadonlyMap<Tensor, number>, kept: ReadonlySet<Tensor>): boolean {
-  return t.viewSrc === undefined && readers.get(t) === 1 && (t.flags & Flag.OUTPUT) === 0 && !kept.has(t);
 }
 
 // The pair as one node; undefined when it is none. `side`: which operand of `outer` the inner result is.
