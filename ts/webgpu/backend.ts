@@ -3,7 +3,7 @@
 import { type DeviceError, GraphError } from "../errors.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import type { Backend, Buffer, Costs, Executable, Planned } from "../runtime/backend.ts";
+import type { Backend, Buffer, Costs, DeviceUse, Executable, Planned } from "../runtime/backend.ts";
 import { GpuBuffer, GpuBufferType } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
 import type { Bind, Dispatch, Kernels } from "./kernel.ts";
@@ -106,6 +106,10 @@ export class GpuBackend implements Backend {
       [...program.nodes, ...fused.filter((node) => node.fused !== undefined)],
       signal,
     );
+  }
+
+  held(): DeviceUse {
+    return this.gpu.held();
   }
 
   /** Kernels refused by their self-test, and why. */
