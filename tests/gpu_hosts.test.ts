@@ -18,6 +18,13 @@ const ROOT = resolve(import.meta.dirname, "..");
 const LIMIT_MS = 300_000;
 const LAVAPIPE = process.env["LAVAPIPE"] ?? "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
 
+/** What hosts/gpu_models.ts says. */
+interface ModelsResult {
+  readonly variants: readonly { readonly dispatches: number; readonly stray?: string }[];
+  readonly loss: object;
+  readonly unhandled: readonly string[];
+}
+
 /** A bundle of a script of ours, as text. */
 async function bundle(entry: string, platform: "browser" | "node"): Promise<string> {
   const { outputFiles } = await esbuild({
@@ -121,19 +128,24 @@ describeWith("golden", "golden vectors on WebGPU", () => {
 
   itNeeds(
     [deno.command, LAVAPIPE, dataDir("models")],
-    "a model agrees with the CPU in Deno in all its types, with f16 and with the least that devices have",
+    "a model agrees with the CPU in Deno in all its types, with f16 and with the least that devices have, and outlives its device",
     async () => {
-      const results = await inDeno("hosts/gpu_models.ts", dataDir("models"));
+      const { variants, loss, unhandled } = (await inDeno(
+        "hosts/gpu_models.ts",
+        dataDir("models"),
+      )) as ModelsResult;
       const well = { found: [], liveBytes: 0 };
       const least = { f16: false, subgroups: false, binding: 2 ** 27 };
-      expect(results).toMatchObject([
+      expect(variants).toMatchObject([
         { ...well, f16: true },
         { ...well, ...least },
       ]);
-      for (const { dispatches, stray } of results as { dispatches: number; stray?: string }[]) {
+      for (const { dispatches, stray } of variants) {
         expect(dispatches).toBeGreaterThan(1000);
         expect(stray).toBeUndefined();
       }
+      expect(loss).toEqual({ error: "device-lost", same: true, again: true, liveBytes: [0, 0] });
+      expect(unhandled).toEqual([]);
     },
     LIMIT_MS,
   );
