@@ -18,6 +18,7 @@ export type {
   Planned,
   Staging,
 } from "./runtime/backend.ts";
+export type { FuseOption, FusionName } from "./graph/fusion.ts";
 export type { BackendInfo } from "./runtime/devices.ts";
 export type { DeviceHandle } from "./runtime/options.ts";
 export type { SplitCopy, SplitView } from "./runtime/scheduler/text.ts";

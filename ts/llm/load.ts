@@ -66,6 +66,7 @@ export const LOAD_OPTIONS: readonly string[] = [
   "gpuLayers",
   "nThreads",
   "device",
+  "fuse",
   "wasm",
   "workerUrl",
   "maxMemory",
@@ -276,6 +277,6 @@ function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {
 }
 
 function engineOptions(o: LoadOptions): EngineOptions {
-  const { nThreads, device, wasm, workerUrl, maxMemory, logger } = o;
-  return { nThreads, device, wasm, workerUrl, maxMemory, logger };
+  const { nThreads, device, fuse, wasm, workerUrl, maxMemory, logger } = o;
+  return { nThreads, device, fuse, wasm, workerUrl, maxMemory, logger };
 }

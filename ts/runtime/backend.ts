@@ -5,6 +5,7 @@
 // buffer or an executable happens after all that was asked before, and only reading waits for it.
 
 import type { DeviceError } from "../errors.ts";
+import type { Fusions } from "../graph/fusion.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";
 
@@ -133,6 +134,8 @@ export interface Backend {
 export interface DeviceOptions {
   /** a GPUDevice of the caller's, to be used as it is and not destroyed */
   readonly device?: object | undefined;
+  /** fusions that {@link Backend.lower} may use; default all */
+  readonly fusions?: Fusions | undefined;
 }
 
 /** A device that was found. */

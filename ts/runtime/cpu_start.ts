@@ -2,6 +2,7 @@
 
 import { CPU_ALIGN } from "../../assembly/abi.ts";
 import { DeviceError } from "../errors.ts";
+import { readFusions } from "../graph/fusion.ts";
 import { Arena } from "./arena.ts";
 import { CpuBackend } from "./cpu.ts";
 import { type EngineOptions, type Logger, PAGE, START_PAGES } from "./options.ts";
@@ -41,7 +42,7 @@ export async function startCpu(options: EngineOptions): Promise<EngineParts & { 
     { module, memory, core, nThreads: shared ? wanted : 1, workerUrl: options.workerUrl },
     logger,
   );
-  return { build, core, arena, cpu: new CpuBackend(arena, pool, CPU_ALIGN) };
+  return { build, core, arena, cpu: new CpuBackend(arena, pool, CPU_ALIGN, readFusions(options.fuse)) };
 }
 
 async function startPool(options: PoolOptions, logger: Logger | undefined): Promise<ThreadPool> {

@@ -1,6 +1,7 @@
 // Options of an engine, and whom it tells what happens.
 
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
+import { type FuseOption, readFusions } from "../graph/fusion.ts";
 import type { WasmOption } from "./wasm.ts";
 
 /** Receives notices; silent by default. */
@@ -36,6 +37,11 @@ export interface EngineOptions {
    * {@link Engine.backends} says why
    */
   readonly device?: "auto" | "cpu" | "webgpu" | DeviceHandle | undefined;
+  /**
+   * which neighbours in a graph run as one node: true (default) for all that the backends have, false for none, or names
+   * with true or false. Results differ by rounding at most
+   */
+  readonly fuse?: FuseOption | undefined;
   /** a build of the core by name, or one given core file */
   readonly wasm?: WasmOption | undefined;
   /** worker script for pages whose policy forbids blob workers */
@@ -45,7 +51,7 @@ export interface EngineOptions {
   readonly logger?: Logger | undefined;
 }
 
-const OPTIONS = ["nThreads", "device", "wasm", "workerUrl", "maxMemory", "logger"];
+const OPTIONS = ["nThreads", "device", "fuse", "wasm", "workerUrl", "maxMemory", "logger"];
 const DEVICES: readonly unknown[] = ["auto", "cpu", "webgpu"];
 /** Bytes of a page of linear memory. */
 export const PAGE = 65536;
@@ -61,7 +67,8 @@ export const START_PAGES = 32;
  */
 export function checkEngineOptions(options: EngineOptions): void {
   checkOptions("createEngine", options, OPTIONS);
-  const { nThreads, device = "auto", maxMemory = Infinity } = options;
+  const { nThreads, device = "auto", fuse, maxMemory = Infinity } = options;
+  readFusions(fuse);
   if (!DEVICES.includes(device) && (typeof device !== "object" || device === null || !("queue" in device))) {
     const expected = '"auto", "cpu", "webgpu" or a GPUDevice';
     throw new DeviceError("unsupported", `createEngine: device "${String(device)}", expected ${expected}`, {

@@ -1,6 +1,7 @@
 // The GPU as a backend: which nodes it takes, and programs compiled for it.
 
 import { type DeviceError, GraphError } from "../errors.ts";
+import { ALL_FUSIONS, type Fusions } from "../graph/fusion.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import type { Backend, Buffer, Costs, Executable, Planned } from "../runtime/backend.ts";
@@ -64,13 +65,15 @@ export class GpuBackend implements Backend {
   readonly #pipelines: Pipelines;
   readonly #selfTest: SelfTest;
   readonly costs: Costs;
+  readonly #fusions: Fusions;
   #tail: Promise<unknown> = Promise.resolve();
   #submitted = 0;
   #done: Promise<unknown> = Promise.resolve();
 
-  constructor(gpu: GpuDevice, kernels: Kernels = KERNELS) {
+  constructor(gpu: GpuDevice, kernels: Kernels = KERNELS, fusions: Fusions = ALL_FUSIONS) {
     this.gpu = gpu;
     this.#kernels = kernels;
+    this.#fusions = fusions;
     this.bufferType = new GpuBufferType(gpu);
     this.#pipelines = new Pipelines(gpu);
     this.#selfTest = new SelfTest(this, (node) => this.#keysOf(node));
@@ -101,7 +104,7 @@ export class GpuBackend implements Backend {
 
   /** Compares kernels that were not tested yet with the CPU's; those that fail are refused from now on. */
   async prepare(program: Program, signal?: AbortSignal): Promise<void> {
-    const fused = fuse(program, new Set(), (node) => this.#keysOf(node) !== undefined).nodes;
+    const fused = fuse(program, new Set(), (node) => this.#keysOf(node) !== undefined, this.#fusions).nodes;
     await this.#selfTest.test(
       [...program.nodes, ...fused.filter((node) => node.fused !== undefined)],
       signal,
@@ -119,7 +122,7 @@ export class GpuBackend implements Backend {
 
   /** Kernels read activations as they are: nodes change places, and pairs of them become one. */
   lower(program: Program, kept: ReadonlySet<Tensor>): Program {
-    return fuse(lowerForGpu(program), kept, (node) => this.#isTrusted(node));
+    return fuse(lowerForGpu(program), kept, (node) => this.#isTrusted(node), this.#fusions);
   }
 
   inPlace(node: ProgramNode): boolean {

@@ -9,8 +9,8 @@ import { openDevice } from "./device.ts";
  *
  * @throws {DeviceError} unsupported, with the reason: nothing there, no adapter, an adapter without a device
  */
-export async function openWebGpu({ device }: DeviceOptions = {}): Promise<OpenedDevice> {
+export async function openWebGpu({ device, fusions }: DeviceOptions = {}): Promise<OpenedDevice> {
   const gpu = await openDevice({ device: device as GPUDevice | undefined });
   const { name, software } = gpu.adapter;
-  return { backend: new GpuBackend(gpu), description: name, software };
+  return { backend: new GpuBackend(gpu, undefined, fusions), description: name, software };
 }
