@@ -2,7 +2,13 @@
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { Op } from "../assembly/abi.ts";
-import { type GenerateOptions, type Generation, loadModel, type LoadOptions, type Model } from "../ts/llm/index.ts";
+import {
+  type GenerateOptions,
+  type Generation,
+  loadModel,
+  type LoadOptions,
+  type Model,
+} from "../ts/llm/index.ts";
 import type { Engine } from "../ts/runtime/engine.ts";
 import { engineWith, RemoteBackend, type RemoteBuffer, type RemoteOptions } from "./backends/remote.ts";
 import { dataDir, describeWith } from "./data.ts";

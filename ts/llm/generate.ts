@@ -239,9 +239,7 @@ export class Run {
     this.#tokens.push(id);
     const { logprobs: n, onToken } = this.#options;
     const logprobs =
-      n === undefined || logits === undefined
-        ? undefined
-        : logprobsOf(logits, this.#tokenizer.nVocab, id, n);
+      n === undefined || logits === undefined ? undefined : logprobsOf(logits, this.#tokenizer.nVocab, id, n);
     if (logprobs !== undefined) this.#logprobs.push(logprobs);
     onToken?.(id, logprobs);
     return id;
