@@ -17,6 +17,7 @@ export type {
   Executable,
   Planned,
   Staging,
+  VerdictStore,
 } from "./runtime/backend.ts";
 export type { FuseOption, FusionName } from "./graph/fusion.ts";
 export type { BackendInfo } from "./runtime/devices.ts";

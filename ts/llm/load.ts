@@ -67,6 +67,7 @@ export const LOAD_OPTIONS: readonly string[] = [
   "nThreads",
   "device",
   "fuse",
+  "verdicts",
   "wasm",
   "workerUrl",
   "maxMemory",
@@ -277,6 +278,6 @@ function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {
 }
 
 function engineOptions(o: LoadOptions): EngineOptions {
-  const { nThreads, device, fuse, wasm, workerUrl, maxMemory, logger } = o;
-  return { nThreads, device, fuse, wasm, workerUrl, maxMemory, logger };
+  const { nThreads, device, fuse, verdicts, wasm, workerUrl, maxMemory, logger } = o;
+  return { nThreads, device, fuse, verdicts, wasm, workerUrl, maxMemory, logger };
 }

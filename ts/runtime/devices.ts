@@ -41,20 +41,23 @@ export function left(reason: string, description?: string): DeviceSearch {
 }
 
 /** Looks for a device as the options say. Never throws: what goes wrong is the reason. */
-export async function findDevice({ device, fuse }: EngineOptions, open: OpenDevice): Promise<DeviceSearch> {
+export async function findDevice(
+  { device, fuse, verdicts }: EngineOptions,
+  open: OpenDevice,
+): Promise<DeviceSearch> {
   if (device === "cpu") return left("the CPU was asked for");
   const auto = device === undefined || device === "auto";
   try {
     if (auto && open === openOnDemand && !hasGpu())
       return left('navigator.gpu is missing; "auto" looks no further');
-    const fusions = readFusions(fuse);
-    const opened = await open(typeof device === "object" ? { device, fusions } : { fusions });
+    const common = { fusions: readFusions(fuse), verdicts };
+    const opened = await open(typeof device === "object" ? { device, ...common } : common);
     if (auto && opened.software) {
       opened.backend.dispose();
       return left('a software adapter; ask for device "webgpu" to use it', opened.description);
     }
     // A device of the caller's is not ours to replace.
-    return { opened, reopen: typeof device === "object" ? undefined : () => open({ fusions }) };
+    return { opened, reopen: typeof device === "object" ? undefined : () => open(common) };
   } catch (error) {
     return left(reasonOf(error));
   }
