@@ -210,12 +210,11 @@ describeWith("models", "decoding on a device", () => {
     });
   });
 
-  test("logits that are no numbers are an error", async () => {
+  test.each([GREEDY, { seed: 1 }])("logits that are no numbers are an error: %o", async (options) => {
     const { device, model } = await onDevice();
-    await model.complete(PROMPT, { ...GREEDY, maxTokens: 2 });
     const norm = [...device.buffers].find((b) => b.use === "weights")!;
     const onToken = (): void => norm.write(0, new Uint8Array(norm.size).fill(255));
-    await expect(model.complete(PROMPT, { ...GREEDY, onToken })).rejects.toThrow(
+    await expect(model.complete(PROMPT, { ...options, onToken })).rejects.toThrow(
       expect.objectContaining({ name: "FormatError", code: "non-finite" }),
     );
   });

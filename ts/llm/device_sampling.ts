@@ -56,7 +56,7 @@ export function chooseToken(g: GraphBuilder, logits: Tensor, k: number): Choice 
   const sums = g.cumsum(g.unary(g.sub(g.mul(below, steepness!), out), Unary.EXP));
   const goal = g.mul(g.view(sums, [1], { offset: 4 * (k - 1) }), uniform!);
   const after = g.sum(step(g.sub(sums, goal))); //                           candidates from the drawn one on
-  const at = g.cast(g.scale(after, -1, k), Type.I32);
+  const at = g.cast(g.clamp(g.scale(after, -1, k), 0, k - 1), Type.I32); //    none when logits are no numbers
   return { id: g.reshape(g.getRows(g.reshape(ids, [1, k]), at), [1]), input };
 }
 
