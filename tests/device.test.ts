@@ -152,7 +152,7 @@ test("a device of the caller's is handed on", async () => {
   const device = { queue: {}, limits: {}, lost: new Promise<never>(() => undefined) };
   const opener = vi.fn(remote());
   const engine = await start({ device }, opener);
-  expect(opener).toHaveBeenCalledWith({ device });
+  expect(opener).toHaveBeenCalledWith(expect.objectContaining({ device }));
   expect(names(engine)).toEqual(["webgpu", "cpu"]);
 });
 

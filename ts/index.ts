@@ -17,7 +17,9 @@ export type {
   Executable,
   Planned,
   Staging,
+  VerdictStore,
 } from "./runtime/backend.ts";
+export type { FuseOption, FusionName } from "./graph/fusion.ts";
 export type { BackendInfo } from "./runtime/devices.ts";
 export type { DeviceHandle } from "./runtime/options.ts";
 export type { SplitCopy, SplitView } from "./runtime/scheduler/text.ts";

@@ -27,6 +27,13 @@ export function dotq(x: v128, q: v128, acc: v128): v128 {
   else return i32x4.add(acc, i32x4.dot_i16x8_s(x, q));
 }
 
+/** Four f32 cut to integers. Finite and in range: then every engine gives the same. */
+@inline
+export function truncated(v: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return i32x4.relaxed_trunc_f32x4_s(v);
+  else return i32x4.trunc_sat_f32x4_s(v);
+}
+
 /** What an engine's relaxed dot makes of operand q beyond 0..127, where it is exact: nothing known, u8, or i8. */
 export const WIDE_NONE: i32 = 0;
 export const WIDE_UNSIGNED: i32 = 1;

@@ -5,6 +5,7 @@
 // buffer or an executable happens after all that was asked before, and only reading waits for it.
 
 import type { DeviceError } from "../errors.ts";
+import type { Fusions } from "../graph/fusion.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";
 
@@ -129,10 +130,21 @@ export interface Backend {
   dispose(): void;
 }
 
+/** Keeps short texts between processes; what it throws is as if nothing were kept. */
+export interface VerdictStore {
+  /** the text last set for a key; anything else where there is none */
+  get(key: string): unknown;
+  set(key: string, text: string): unknown;
+}
+
 /** How a device is opened. */
 export interface DeviceOptions {
   /** a GPUDevice of the caller's, to be used as it is and not destroyed */
   readonly device?: object | undefined;
+  /** fusions that {@link Backend.lower} may use; default all */
+  readonly fusions?: Fusions | undefined;
+  /** see `EngineOptions.verdicts` */
+  readonly verdicts?: VerdictStore | string | false | undefined;
 }
 
 /** A device that was found. */

@@ -2,6 +2,7 @@
 
 import { Op, Region, Status } from "../../assembly/abi.ts";
 import { DeviceError, GraphError } from "../errors.ts";
+import { ALL_FUSIONS, type Fusions } from "../graph/fusion.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { opDef } from "../ops/index.ts";
@@ -219,11 +220,13 @@ export class CpuBackend implements Backend {
   onNode: NodeListener | undefined;
   /** work up to which one thread computes a node alone, in graphs planned from now on */
   soloWork: number = SOLO_WORK;
-
+  /** those that are on */
+  readonly fusions: Fusions;
   readonly #arena: Arena;
 
-  constructor(arena: Arena, pool: ThreadPool, alignment: number) {
+  constructor(arena: Arena, pool: ThreadPool, alignment: number, fusions: Fusions = ALL_FUSIONS) {
     this.pool = pool;
+    this.fusions = fusions;
     this.#arena = arena;
     this.bufferType = {
       name: "arena",

@@ -2,6 +2,7 @@
 
 import { CPU_ALIGN } from "../../assembly/abi.ts";
 import { DeviceError } from "../errors.ts";
+import { readFusions } from "../graph/fusion.ts";
 import { Arena } from "./arena.ts";
 import { CpuBackend } from "./cpu.ts";
 import { type EngineOptions, type Logger, PAGE, START_PAGES } from "./options.ts";
@@ -46,7 +47,7 @@ export async function startCpu(options: EngineOptions): Promise<EngineParts & { 
     core.probeDot();
     const arena = new Arena(memory, maxPages * PAGE, core);
     const pool = await startPool({ module, memory, core }, crew, logger);
-    return { build, core, arena, cpu: new CpuBackend(arena, pool, CPU_ALIGN) };
+    return { build, core, arena, cpu: new CpuBackend(arena, pool, CPU_ALIGN, readFusions(options.fuse)) };
   } catch (error) {
     dismiss(crew);
     throw error;

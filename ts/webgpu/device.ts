@@ -59,6 +59,11 @@ export interface AdapterName {
   readonly software: boolean;
 }
 
+/** All that is known of an adapter and its driver. */
+export function fullName(info: GPUAdapterInfo): string {
+  return [info.vendor, info.architecture, info.device, info.description].join(" | ");
+}
+
 /** Name of an adapter and whether it is known to compute on the CPU. */
 export function adapterName(info: GPUAdapterInfo): AdapterName {
   const parts = [info.vendor, info.architecture, info.device, info.description];
