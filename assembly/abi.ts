@@ -198,6 +198,8 @@ export enum Flag {
   MEET = 32,
   /** so small that thread 0 computes it alone */
   SOLO = 64,
+  /** runs at the same time as the node before it: what that one uses stays until both are done */
+  BESIDE = 128,
 }
 
 /** What a run, or one thread of it, came to. */

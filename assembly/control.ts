@@ -57,7 +57,7 @@ function wake(cell: usize): void {
 }
 
 function nodeCell(ith: i32): usize {
-  return CTRL_NODE + ((<usize>ith) << CTRL_NODE_SHIFT);
+  return <usize>CTRL_NODE + ((<usize>ith) << CTRL_NODE_SHIFT);
 }
 
 /** Waits for all `nth` threads; false when the run has failed and everybody must leave. */

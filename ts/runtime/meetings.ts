@@ -145,15 +145,15 @@ export function besideEachOther(program: Program): Program {
   const { next, waits } = edgesOf(nodes);
   const order: ProgramNode[] = [];
   const done = nodes.map(() => false);
-  const emit = (i: number): void => {
+  const emit = (i: number, beside: boolean): void => {
     done[i] = true;
-    order.push(nodes[i]!);
+    order.push(beside ? { ...nodes[i]!, beside } : nodes[i]!);
     for (const j of next[i]!) waits[j]!--;
   };
   nodes.forEach((_, i) => {
     if (done[i]) return;
-    emit(i);
-    for (const j of siblings.get(i) ?? []) if (!done[j] && waits[j] === 0) emit(j);
+    emit(i, false);
+    for (const j of siblings.get(i) ?? []) if (!done[j] && waits[j] === 0) emit(j, true);
   });
   return { leafs: program.leafs, nodes: order };
 }
