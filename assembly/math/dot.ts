@@ -58,6 +58,13 @@ export function wideZero(): i32 {
   return wideDot() == WIDE_UNSIGNED ? 128 : 0;
 }
 
+/** Entries of a table of 16 bytes; indices below 16. */
+@inline
+export function lookup(table: v128, v: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return i8x16.relaxed_swizzle(table, v);
+  else return i8x16.swizzle(table, v);
+}
+
 /** Mask for nibbles(). From memory: a v128 constant in a loop would be made anew at every use. */
 @inline
 export function nibbleMask(): v128 {
