@@ -8,7 +8,7 @@ import { loadModel, type LoadOptions, type Model } from "../ts/llm/index.ts";
 import { createEngine, Engine } from "../ts/runtime/engine.ts";
 import { Type } from "../ts/types.ts";
 import { GpuBackend } from "../ts/webgpu/backend.ts";
-import { GpuBuffer } from "../ts/webgpu/buffer.ts";
+import type { GpuBuffer } from "../ts/webgpu/buffer.ts";
 import { GpuDevice } from "../ts/webgpu/device.ts";
 import type { Tensor } from "../ts/graph/tensor.ts";
 import { type FakeBuffer, FakeGpu, type FakeOptions } from "./backends/fake_gpu.ts";
