@@ -92,7 +92,8 @@ function made(s: Source | undefined): Tensor | undefined {
 function products(add: Add): void {
   for (const type of WEIGHTS) {
     for (const n of [1, 2, 40]) add(Op.MUL_MAT, [x(type, [512, 9]), x(Type.F32, [512, n])]);
-    add(Op.MUL_MAT_ID, [x(type, [512, 9, 4]), x(Type.F32, [512, 1, 3]), x(Type.I32, [2, 3])]);
+    for (const tokens of [3, 40])
+      add(Op.MUL_MAT_ID, [x(type, [512, 9, 4]), x(Type.F32, [512, 1, tokens]), x(Type.I32, [2, tokens])]);
   }
   for (const n of [1, 40]) add(Op.MUL_MAT, [x(Type.F16, [33, 9]), x(Type.F16, [33, n])]);
 }

@@ -1,7 +1,7 @@
 // MUL_MAT_ID: products with one of several matrices, chosen for each column by an id; ADD_ID: rows plus the row of a table
 // with their id. An id outside the table ends in an error; what it names is NaN.
 //
-// A workgroup takes ROWS rows of the matrix of one column. Matrices that do not fit into a binding together are read
+// A workgroup takes ROWS rows of the matrix of one column; many columns of each matrix: mul_mat_id_tile.ts. Matrices that do not fit into a binding together are read
 // through windows: each dispatch computes the columns whose ids lie in its own.
 
 import { SRC_LIVE } from "../../../assembly/abi.ts";
@@ -24,6 +24,7 @@ import { FLOAT_TYPES, loadFloat } from "../wgsl/float.ts";
 import { isReadable } from "../wgsl/quants.ts";
 import { usesSubgroups } from "../wgsl/rows.ts";
 import { dotLoop, LANES, redSource, reduced, ROWS } from "./dots.ts";
+import { isTiled, tileDispatches, tileScratch } from "./mul_mat_id_tile.ts";
 import { hasTail, operandKey, operandSource, readsProduct } from "./product.ts";
 
 export const mulMatIdKernel: GpuKernel = {
@@ -32,7 +33,11 @@ export const mulMatIdKernel: GpuKernel = {
     readsProduct(src[0]!, src[1]!, caps) &&
     matrixBytes(src[0]!) <= caps.maxBinding &&
     tensor.nBytes <= caps.maxBinding,
-  dispatches: (node, caps) => windows(node.src[0]!, caps).map((w) => dispatch(node, caps, w)),
+  dispatches(node, caps): Dispatch[] {
+    const all = windows(node.src[0]!, caps);
+    return isTiled(node) ? tileDispatches(node, all) : all.map((w) => dispatch(node, caps, w));
+  },
+  scratch: (node) => (isTiled(node) ? tileScratch(node) : 0),
 };
 
 function matrixBytes(a: Tensor): number {
