@@ -28,7 +28,7 @@ const SPIN = 4000;
 const PATIENCE = 600;
 
 /** A worker of either kind of host. */
-interface Thread {
+export interface Thread {
   post(message: WorkerInit | WorkerRun): void;
   /** next message; rejects when the worker fails */
   next(timeoutMs?: number): Promise<unknown>;
@@ -187,7 +187,18 @@ interface WorkerThreads {
   readonly Worker: new (source: string | URL, options: { eval: boolean }) => NodeWorker;
 }
 
+/** Makes a worker; `url` of its script, default: the one inside. */
+export type MakeThread = (url: string | URL | undefined) => Thread;
+
+let make: MakeThread | undefined;
+
+/** Has this script's workers made elsewhere; see llm/remote/crew.ts. */
+export function makeThreadsBy(f: MakeThread): void {
+  make = f;
+}
+
 function spawn(url: string | URL | undefined): Thread {
+  if (make !== undefined) return make(url);
   const node = builtinModule<WorkerThreads>("node:worker_threads");
   if (node === undefined || "document" in globalThis) return webThread(url);
   return nodeThread(new node.Worker(url ?? workerSource, { eval: url === undefined }));
@@ -221,7 +232,8 @@ function nodeThread(worker: NodeWorker): Thread {
   };
 }
 
-function webThread(url: string | URL | undefined): Thread {
+/** A worker of a browser's. */
+export function webThread(url: string | URL | undefined): Thread {
   const blob =
     url === undefined
       ? URL.createObjectURL(new Blob([workerSource], { type: "text/javascript" }))
