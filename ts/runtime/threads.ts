@@ -54,6 +54,16 @@ export interface PoolOptions {
   readonly patience?: number | undefined;
 }
 
+/** Makes a worker; `url` of its script, default: the one inside. */
+export type MakeThread = (url: string | URL | undefined) => Thread;
+
+let make: MakeThread | undefined;
+
+/** Has this script's workers made elsewhere; see llm/remote/crew.ts. */
+export function makeThreadsBy(f: MakeThread): void {
+  make = f;
+}
+
 /** Sane thread count from what the host reports: at least 1, at most 8; a missing or absurd report counts as 1. */
 export function defaultThreads(reported: number | undefined): number {
   if (reported === undefined || !Number.isFinite(reported) || reported < 1) return 1;
@@ -66,12 +76,21 @@ export function reportedCores(): number | undefined {
   return os?.availableParallelism?.() ?? globalThis.navigator?.hardwareConcurrency;
 }
 
-/** True when memory can be shared between threads here: a page must be cross-origin isolated for it. */
-export function canShare(): boolean {
-  return (
-    typeof SharedArrayBuffer === "function" &&
-    (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated !== false
-  );
+/** Why there can be only one thread here; undefined where there can be more. */
+export function whyAlone(): string | undefined {
+  const { crossOriginIsolated } = globalThis as { crossOriginIsolated?: boolean };
+  if (typeof SharedArrayBuffer !== "function" || crossOriginIsolated === false) {
+    return "memory cannot be shared here (a page must be cross-origin isolated)";
+  }
+  if (make === undefined && inWorkerOfFirefox()) {
+    return "in Firefox a worker that makes workers may wait for them forever (a page's loadModel has threads)";
+  }
+  return undefined;
+}
+
+function inWorkerOfFirefox(): boolean {
+  const { navigator } = globalThis as { navigator?: { readonly userAgent?: string } };
+  return !("document" in globalThis) && navigator?.userAgent?.includes("Firefox/") === true;
 }
 
 function canBlock(): boolean {
@@ -214,16 +233,6 @@ interface NodeWorker {
 
 interface WorkerThreads {
   readonly Worker: new (source: string | URL, options: { eval: boolean }) => NodeWorker;
-}
-
-/** Makes a worker; `url` of its script, default: the one inside. */
-export type MakeThread = (url: string | URL | undefined) => Thread;
-
-let make: MakeThread | undefined;
-
-/** Has this script's workers made elsewhere; see llm/remote/crew.ts. */
-export function makeThreadsBy(f: MakeThread): void {
-  make = f;
 }
 
 function spawn(url: string | URL | undefined): Thread {
