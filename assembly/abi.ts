@@ -192,7 +192,7 @@ export enum Flag {
   EXTERNAL = 4,
   /** every kernel of the op reads an element (or row) before overwriting it: the result may take over a source's memory */
   INPLACE = 8,
-  /** rows lie in quads (assembly/quants/quads.ts), not in file order: read by MUL_MAT and GET_ROWS only */
+  /** rows lie in quads (assembly/quants/quads.ts), not in file order: read by MUL_MAT, MUL_MAT_ID and GET_ROWS only */
   QUADS = 16,
   /** the threads meet before this node: it touches bytes that one since their last meeting wrote, or writes what it read */
   MEET = 32,
