@@ -16,8 +16,11 @@ interface Reference {
 const path = (type: string): string => join(dataDir("models"), `stories260K/stories260K-${type}.gguf`);
 /** Margins of the mean likelihood against llama.cpp's, as on the CPU. */
 const BARS: Record<string, number> = { f32: 0.0005, f16: 0.002, q8_0: 0.003, q4_0: 0.02 };
-/** Logits closer than this are a tie: activations are rounded on the CPU and not on the GPU. */
-const TIES: Record<string, number> = { f32: 0.01, f16: 0.02, q8_0: 0.1, q4_0: 0.4 };
+/**
+ * Logits closer than this are near a tie: the CPU rounds activations to 8 bits for weights of Q8_0 and Q4_0, the GPU does
+ * not. Of 124 positions F32 agrees everywhere, Q4_0 everywhere but where the two are 0.030 and 0.035 apart.
+ */
+const TIES: Record<string, number> = { f32: 0.001, f16: 0.01, q8_0: 0.05, q4_0: 0.07 };
 
 /** A driver that compiles and computes on a busy CPU takes its time. */
 const PATIENCE_MS = 300_000;
