@@ -7,13 +7,14 @@ export type { BackendPlan, Consumer, PeakStep, Plan, PlanOrder, PlanReport, Reus
 export type { Elements } from "./graph/elements.ts";
 export { leaf, Tensor, type TensorData } from "./graph/tensor.ts";
 export type { Allocation } from "./runtime/allocation.ts";
-export type { MemoryReport } from "./runtime/arena.ts";
+export type { DeviceReport, MemoryReport } from "./runtime/arena.ts";
 export type {
   Backend,
   Buffer,
   BufferType,
   BufferUse,
   Costs,
+  DeviceUse,
   Executable,
   Planned,
   Staging,

@@ -2,12 +2,13 @@
 
 import { Region, REGION_HIGHEST, REGION_UNIT } from "../../assembly/abi.ts";
 import { DeviceError } from "../errors.ts";
+import type { DeviceUse } from "./backend.ts";
 import type { Exports, WasmMemory } from "./instance.ts";
 
 const PAGE = 65536;
 
 /** Bytes of linear memory by use. `total` is the sum of the others and the size of the memory. */
-export interface MemoryReport {
+export interface ArenaReport {
   /** static data and control block */
   readonly control: number;
   /** node records of planned graphs */
@@ -18,6 +19,19 @@ export interface MemoryReport {
   readonly compute: number;
   readonly scratch: number;
   readonly free: number;
+  readonly total: number;
+}
+
+/** Bytes of linear memory by use, and of the devices beside it. */
+export interface MemoryReport extends ArenaReport {
+  /** those that the engine made and has not given back; empty when the CPU computes alone */
+  readonly devices: readonly DeviceReport[];
+}
+
+/** Bytes of a device by use. `total` is the sum of the others. */
+export interface DeviceReport extends DeviceUse {
+  /** as in {@link Engine.backends} */
+  readonly name: string;
   readonly total: number;
 }
 
@@ -98,6 +112,26 @@ export class Arena {
     return Math.max(1, Math.ceil(nBytes / REGION_UNIT)) * REGION_UNIT;
   }
 
+  /**
+   * Keeps `nBytes` for later, which nobody touches meanwhile: when they are given back, memory that was fresh still is.
+   *
+   * @returns what gives them back; may be called twice
+   */
+  hold(nBytes: number): () => void {
+    if (nBytes <= 0) return () => undefined;
+    const fresh = this.highest;
+    const at = this.alloc(nBytes, Region.SCRATCH);
+    const { highest } = this;
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.free(at);
+      // The region was the last one: nobody has been beyond what was the end before it.
+      if (this.highest === highest) this.u32[REGION_HIGHEST / 4] = fresh / REGION_UNIT;
+    };
+  }
+
   /** Gives a region back. */
   free(address: number): void {
     this.#core.regionFree(address);
@@ -125,7 +159,7 @@ export class Arena {
   }
 
   /** Bytes by use, exact. */
-  report(): MemoryReport {
+  report(): ArenaReport {
     const of = (kind: Region): number => this.#core.regionBytes(kind);
     return {
       control: of(Region.CONTROL),

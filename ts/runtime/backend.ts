@@ -12,6 +12,12 @@ import type { Memory, Tensor } from "../graph/tensor.ts";
 /** What a buffer is for; a report groups by it. */
 export type BufferUse = "weights" | "kv" | "compute";
 
+/** Bytes that a device holds. */
+export interface DeviceUse extends Readonly<Record<BufferUse, number>> {
+  /** on the way to it and from it; kept to be used again, so there until the engine is disposed */
+  readonly staging: number;
+}
+
 /** A kind of memory of a device. */
 export interface BufferType {
   readonly name: string;
@@ -123,6 +129,8 @@ export interface Backend {
    * supportsOp knows which kernels failed. Loaders call it; what was not prepared is made ready by the first run.
    */
   prepare?(program: Program, signal?: AbortSignal): Promise<void>;
+  /** what it holds now; absent where linear memory is all there is */
+  held?(): DeviceUse;
   /** kernels that failed their test, and why */
   refused?(): ReadonlyMap<string, string>;
   /** binds a planned split to its compute buffer; tensors have their placements by then */

@@ -48,8 +48,7 @@ export async function findDevice(
   if (device === "cpu") return left("the CPU was asked for");
   const auto = device === undefined || device === "auto";
   try {
-    if (auto && open === openOnDemand && !hasGpu())
-      return left('navigator.gpu is missing; "auto" looks no further');
+    if (auto && open === openOnDemand && !hasGpu()) return left(whyNoGpu());
     const common = { fusions: readFusions(fuse), verdicts };
     const opened = await open(typeof device === "object" ? { device, ...common } : common);
     if (auto && opened.software) {
@@ -66,6 +65,16 @@ export async function findDevice(
 function hasGpu(): boolean {
   const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: unknown } };
   return navigator?.gpu !== undefined && navigator.gpu !== null;
+}
+
+// "auto" loads no package: one that computes in software would be no gain, and looking for it costs every start.
+function whyNoGpu(): string {
+  const { process } = globalThis as { readonly process?: { readonly release?: { readonly name?: string } } };
+  const ways =
+    process?.release?.name === "node"
+      ? 'install the package "webgpu" and ask for device "webgpu", or pass a GPUDevice'
+      : "pages need https; a GPUDevice can be passed";
+  return `navigator.gpu is missing: ${ways}`;
 }
 
 /** What an error says, in one line. */

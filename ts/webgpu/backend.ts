@@ -4,7 +4,15 @@ import { type DeviceError, GraphError } from "../errors.ts";
 import { ALL_FUSIONS, type Fusions } from "../graph/fusion.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import type { Backend, Buffer, Costs, Executable, Planned, VerdictStore } from "../runtime/backend.ts";
+import type {
+  Backend,
+  Buffer,
+  Costs,
+  DeviceUse,
+  Executable,
+  Planned,
+  VerdictStore,
+} from "../runtime/backend.ts";
 import { GpuBuffer, GpuBufferType } from "./buffer.ts";
 import { fullName, type GpuDevice } from "./device.ts";
 import type { Bind, Dispatch, Kernels } from "./kernel.ts";
@@ -128,6 +136,10 @@ export class GpuBackend implements Backend {
       [...program.nodes, ...fused.filter((node) => node.fused !== undefined)],
       signal,
     );
+  }
+
+  held(): DeviceUse {
+    return this.gpu.held();
   }
 
   /** Kernels refused by their self-test or for having too many operands, and why. */
