@@ -11,7 +11,7 @@ const DIGITS = 1 << DIGIT;
 
 /** Bytes of the per-buffer and per-section arrays for `n` buffers, sorting space included. */
 export function sectionBytes(n: i32): usize {
-  return <usize>n * 84 + sortBytes(n) + 128;
+  return <usize>n * 80 + 2 * sortBytes(n) + 128;
 }
 
 /**
@@ -22,8 +22,8 @@ export function sectionBytes(n: i32): usize {
 export function findSections(p: Plan, bound: f64): void {
   const free = pack(p);
   const mark = p.top;
-  sortEvents(p);
-  sweep(p);
+  const byLower = byBirth(p, free);
+  sweep(p, byLower, sortIds(p, p.upper));
   p.top = mark;
   p.nFixed = p.n - free;
   p.n = free;
@@ -32,20 +32,9 @@ export function findSections(p: Plan, bound: f64): void {
   meetLoads(p);
 }
 
-/** Bytes that sortEvents takes. */
+/** Bytes that sortIds takes. */
 export function sortBytes(n: i32): usize {
-  return <usize>n * 12 + <usize>(DIGITS + 1) * 4 + 32;
-}
-
-/** Sorts the buffers by birth and by death into memory from the workspace's top. */
-export function sortEvents(p: Plan): void {
-  const bytes = (<usize>p.n) << 2;
-  const counts = take(p, (DIGITS + 1) * 4);
-  const s0 = take(p, bytes);
-  const s1 = take(p, bytes);
-  const s2 = take(p, bytes);
-  p.byLower = sortIds(p, p.lower, s0, s1, counts);
-  p.byUpper = sortIds(p, p.upper, p.byLower == s0 ? s1 : s0, s2, counts);
+  return <usize>n * 8 + <usize>(DIGITS + 1) * 4 + 24;
 }
 
 // Returns how many are to be placed; n counts the pre-placed, too.
@@ -61,7 +50,7 @@ function pack(p: Plan): i32 {
   const free = p.n;
   for (let k = 0; k < p.nFixed; k++) {
     const i = geti(p.fixed, k);
-    if (enter(p, i)) p.floor = max(p.floor, getf(p.offset, i) + getf(p.size, p.n - 1));
+    if (enter(p, i)) p.floor = max(p.floor, getf(p.offset, i) + pad(getf(p.bytes, i), p.align));
   }
   const n = p.n;
   p.load = take(p, (<usize>n) << 3);
@@ -73,9 +62,25 @@ function pack(p: Plan): i32 {
 function enter(p: Plan, i: i32): bool {
   const bytes = getf(p.bytes, i);
   if (!(bytes > 0) || geti(p.upper, i) <= geti(p.lower, i)) return false;
-  puti(p.id, p.n, i);
-  putf(p.size, p.n++, pad(bytes, p.align));
+  puti(p.id, p.n++, i);
   return true;
+}
+
+// Numbers the first `free` buffers by birth, pads sizes, and returns all buffers by birth.
+function byBirth(p: Plan, free: i32): usize {
+  const order = sortIds(p, p.lower);
+  const ids = p.off; // not yet in use
+  memory.copy(ids, p.id, (<usize>p.n) << 2);
+  let next = 0;
+  for (let k = 0; k < p.n; k++) {
+    let b = geti(order, k);
+    const id = geti(ids, b);
+    if (b < free) b = next++;
+    puti(order, k, b);
+    puti(p.id, b, id);
+    putf(p.size, b, pad(getf(p.bytes, id), p.align));
+  }
+  return order;
 }
 
 
@@ -84,10 +89,15 @@ function digitOf(p: Plan, by: usize, b: i32, shift: i32): i32 {
   return ((geti(by, geti(p.id, b)) ^ 0x80000000) >>> shift) & (DIGITS - 1);
 }
 
-// Buffers by ascending key: radix sort between the arrays a and b; returns the one that holds the result. A digit that
-// all keys share costs a count and no move.
-function sortIds(p: Plan, by: usize, a: usize, b: usize, counts: usize): usize {
+/**
+ * Buffers by ascending key, i32, in memory from the workspace's top: radix sort between two arrays. A digit that all keys
+ * share costs a count and no move.
+ */
+export function sortIds(p: Plan, by: usize): usize {
   const n = p.n;
+  const counts = take(p, (DIGITS + 1) * 4);
+  let a = take(p, (<usize>n) << 2);
+  let b = take(p, (<usize>n) << 2);
   for (let i = 0; i < n; i++) puti(a, i, i);
   for (let shift = 0; shift < 32 && n > 0; shift += DIGIT) {
     memory.fill(counts, 0, (DIGITS + 1) * 4);
@@ -111,10 +121,8 @@ function sortIds(p: Plan, by: usize, a: usize, b: usize, counts: usize): usize {
   return a;
 }
 
-function sweep(p: Plan): void {
+function sweep(p: Plan, byLower: usize, byUpper: usize): void {
   const n = p.n;
-  const byLower = p.byLower;
-  const byUpper = p.byUpper;
   let i = 0;
   let m = 0;
   let alive: f64 = 0;

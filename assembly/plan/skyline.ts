@@ -11,18 +11,8 @@
 // A segment is one record, found by its first section. Segments wait in a binary heap by (height, first section).
 
 import { lowestFor } from "./ground";
-import { bufferOf, fillTree, findInside, removeSlot, Tree } from "./tree";
+import { fillTree, findInside, removeBuffer } from "./tree";
 import { getf, geti, Plan, putf, take } from "./work";
-
-
-@unmanaged
-export class Sky {
-  /** section -> Segment that begins there */
-  segments: usize;
-  /** addresses of segments */
-  heap: usize;
-  count: i32;
-}
 
 /** Sections [left, right), all at one height. */
 @unmanaged
@@ -38,26 +28,24 @@ class Segment {
 
 /** Bytes for a skyline over `m` sections. */
 export function skyBytes(m: i32): usize {
-  return offsetof<Sky>() + <usize>(m + 1) * (offsetof<Segment>() + 4) + 64;
+  return <usize>(m + 1) * (offsetof<Segment>() + 4) + 64;
 }
 
 /** Cuts the skyline's arrays out of the workspace. */
 export function skyInit(p: Plan): void {
   const m = <usize>p.m + 1;
-  const s = changetype<Sky>(take(p, offsetof<Sky>()));
-  p.sky = changetype<usize>(s);
-  s.segments = take(p, m * offsetof<Segment>());
-  s.heap = take(p, m << 2);
+  p.segments = take(p, m * offsetof<Segment>());
+  p.heap = take(p, m << 2);
 }
 
-function at(s: Sky, section: i32): Segment {
-  return changetype<Segment>(s.segments + <usize>section * offsetof<Segment>());
+function at(p: Plan, section: i32): Segment {
+  return changetype<Segment>(p.segments + <usize>section * offsetof<Segment>());
 }
 
 
 @inline
-function inHeap(s: Sky, i: i32): Segment {
-  return changetype<Segment>(geti(s.heap, i));
+function inHeap(p: Plan, i: i32): Segment {
+  return changetype<Segment>(geti(p.heap, i));
 }
 
 
@@ -68,94 +56,94 @@ function below(a: Segment, b: Segment): bool {
 
 
 @inline
-function setHeap(s: Sky, i: i32, x: Segment): void {
-  store<usize>(s.heap + ((<usize>i) << 2), changetype<usize>(x));
+function setHeap(p: Plan, i: i32, x: Segment): void {
+  store<usize>(p.heap + ((<usize>i) << 2), changetype<usize>(x));
   x.place = i;
 }
 
-function siftUp(s: Sky, x: Segment): void {
+function siftUp(p: Plan, x: Segment): void {
   let i = x.place;
   while (i > 0) {
     const up = (i - 1) >> 1;
-    const y = inHeap(s, up);
+    const y = inHeap(p, up);
     if (!below(x, y)) break;
-    setHeap(s, i, y);
+    setHeap(p, i, y);
     i = up;
   }
-  setHeap(s, i, x);
+  setHeap(p, i, x);
 }
 
-function siftDown(s: Sky, x: Segment): void {
-  const n = s.count;
+function siftDown(p: Plan, x: Segment): void {
+  const n = p.nHeap;
   let i = x.place;
   for (let c = 2 * i + 1; c < n; c = 2 * i + 1) {
-    let y = inHeap(s, c);
+    let y = inHeap(p, c);
     if (c + 1 < n) {
-      const z = inHeap(s, c + 1);
+      const z = inHeap(p, c + 1);
       if (below(z, y)) {
         y = z;
         c++;
       }
     }
     if (!below(y, x)) break;
-    setHeap(s, i, y);
+    setHeap(p, i, y);
     i = c;
   }
-  setHeap(s, i, x);
+  setHeap(p, i, x);
 }
 
-function addSegment(p: Plan, s: Sky, l: i32, r: i32, h: f64, prev: Segment | null): void {
-  const x = at(s, l);
+function addSegment(p: Plan, l: i32, r: i32, h: f64, prev: Segment | null): void {
+  const x = at(p, l);
   x.left = l;
   x.height = h;
   x.prev = prev;
-  stretch(p, s, x, r);
-  x.place = s.count++;
-  siftUp(s, x);
+  stretch(p, x, r);
+  x.place = p.nHeap++;
+  siftUp(p, x);
 }
 
 // The segment now ends at r.
-function stretch(p: Plan, s: Sky, x: Segment, r: i32): void {
+function stretch(p: Plan, x: Segment, r: i32): void {
   x.right = r;
-  if (r < p.m) at(s, r).prev = x;
+  if (r < p.m) at(p, r).prev = x;
 }
 
-function dropSegment(s: Sky, x: Segment): void {
-  const last = inHeap(s, --s.count);
+function dropSegment(p: Plan, x: Segment): void {
+  const last = inHeap(p, --p.nHeap);
   if (last == x) return;
   last.place = x.place;
-  siftDown(s, last);
-  siftUp(s, last);
+  siftDown(p, last);
+  siftUp(p, last);
 }
 
 // A segment only ever rises.
-function lift(s: Sky, x: Segment, h: f64): void {
+function lift(p: Plan, x: Segment, h: f64): void {
   x.height = h;
-  siftDown(s, x);
+  siftDown(p, x);
 }
 
 // Nothing fits into the segment: level it with its lower neighbour.
-function raise(p: Plan, s: Sky, x: Segment): void {
+function raise(p: Plan, x: Segment): void {
   let end = x.right;
   const q = x.prev;
-  const next = at(s, end);
+  const next = at(p, end);
   const left = q != null ? q.height : Infinity;
   const right = end < p.m ? next.height : Infinity;
   if (right <= left) {
     end = next.right;
-    dropSegment(s, next);
+    dropSegment(p, next);
   }
   if (q != null && left <= right) {
-    dropSegment(s, x);
-    stretch(p, s, q, end);
+    dropSegment(p, x);
+    stretch(p, q, end);
   } else {
-    stretch(p, s, x, end);
-    lift(s, x, right);
+    stretch(p, x, end);
+    lift(p, x, right);
   }
 }
 
 // Puts buffer b on segment x, or above it where it may not lie there; returns its top.
-function put(p: Plan, s: Sky, x: Segment, b: i32): f64 {
+function put(p: Plan, x: Segment, b: i32): f64 {
   const h = x.height;
   const r = x.right;
   const from = geti(p.c0, b);
@@ -163,51 +151,48 @@ function put(p: Plan, s: Sky, x: Segment, b: i32): f64 {
   const low = lowestFor(p, b, h);
   const top = low + getf(p.size, b);
   putf(p.off, b, low);
-  if (to < r) addSegment(p, s, to, r, h, at(s, from));
+  if (to < r) addSegment(p, to, r, h, at(p, from));
   else if (r < p.m) {
-    const next = at(s, r);
+    const next = at(p, r);
     if (next.height == top) {
       to = next.right;
-      dropSegment(s, next);
+      dropSegment(p, next);
     }
   }
   if (from > x.left) {
-    addSegment(p, s, from, to, top, x);
+    addSegment(p, from, to, top, x);
     x.right = from;
     return top;
   }
   const q = x.prev;
   if (q != null && q.height == top) {
-    dropSegment(s, x);
-    stretch(p, s, q, to);
+    dropSegment(p, x);
+    stretch(p, q, to);
   } else {
-    stretch(p, s, x, to);
-    lift(s, x, top);
+    stretch(p, x, to);
+    lift(p, x, top);
   }
   return top;
 }
 
 /** One run with the present keys, larger first. Gives up at a peak of `limit`. Returns the peak; p.peakAt made it. */
 export function skyline(p: Plan, limit: f64): f64 {
-  const t = changetype<Tree>(p.tree);
-  const s = changetype<Sky>(p.sky);
-  fillTree(p, t);
+  fillTree(p);
   p.work += f64(p.n);
-  s.count = 0;
-  addSegment(p, s, 0, p.m, 0, null);
+  p.nHeap = 0;
+  addSegment(p, 0, p.m, 0, null);
   let peak = p.floor;
   p.peakAt = -1;
   for (let open = p.n; open > 0;) {
-    const x = inHeap(s, 0);
-    const slot = findInside(p, t, x.left, x.right);
-    if (slot < 0) {
-      raise(p, s, x);
+    const x = inHeap(p, 0);
+    const b = findInside(p, x.left, x.right);
+    if (b < 0) {
+      raise(p, x);
       continue;
     }
-    const b = bufferOf(t, slot);
-    removeSlot(t, slot);
+    removeBuffer(p, b);
     open--;
-    const top = put(p, s, x, b);
+    const top = put(p, x, b);
     if (top <= peak) continue;
     peak = top;
     p.peakAt = b;

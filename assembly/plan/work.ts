@@ -15,7 +15,7 @@ export class Plan {
   bytes: usize; // f64
   offset: usize; // f64, the result
 
-  // Per buffer.
+  // Per buffer; buffers are numbered by birth.
   id: usize; // i32, index in the list
   c0: usize; // i32, first section
   c1: usize; // i32, one past the last section
@@ -25,17 +25,21 @@ export class Plan {
   key: usize; // f64, preference: larger is placed first
   loadMet: usize; // f64, log2 of (highest load met / lowerBound)
 
-  // Buffers by birth and by death, i32; only while sortEvents' caller has them.
-  byLower: usize;
-  byUpper: usize;
-
   // Per section.
   load: usize; // f64, bytes alive
   weight: usize; // f64, trouble seen so far
   maxTree: usize; // f64[2m]
 
-  tree: usize; // Tree
-  sky: usize; // Sky
+  // Unplaced buffers by birth: see tree.ts.
+  nodes: usize;
+  leaves: i32;
+  first: usize; // i32, per section the first buffer born in it or later; m + 1 of them
+  stack: usize;
+
+  // The skyline: section -> Segment that begins there; a heap of nHeap addresses of segments.
+  segments: usize;
+  heap: usize;
+  nHeap: i32;
 
   /** next free byte of the workspace */
   top: usize;
