@@ -3,7 +3,7 @@
 import { fitAlloc, fitBytes, fitFree, fitInit } from "./best_fit";
 import { keep } from "./keys";
 import { sortBytes, sortIds } from "./sections";
-import { getf, geti, Plan, putf, take } from "./work";
+import { bufferAt, geti, Plan, take } from "./work";
 
 // Blocks looked at per buffer, on average, before it is given up: a long list with a long free list is quadratic.
 const PATIENCE: f64 = 512;
@@ -25,10 +25,11 @@ export function onlineFit(p: Plan): void {
     const dies = geti(byUpper, j);
     const birth = i < n ? geti(p.lower, geti(p.id, i)) : i32.MAX_VALUE;
     if (birth < geti(p.upper, geti(p.id, dies))) {
-      putf(p.off, i, fitAlloc(f, getf(p.size, i)));
-      i++;
+      const b = bufferAt(p, i++);
+      b.off = fitAlloc(f, b.size);
     } else {
-      fitFree(f, getf(p.off, dies), getf(p.size, dies));
+      const b = bufferAt(p, dies);
+      fitFree(f, b.off, b.size);
       j++;
     }
   }

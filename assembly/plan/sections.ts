@@ -4,14 +4,14 @@
 // are at most n of them, two buffers conflict exactly when their section ranges [c0, c1) overlap, and the heaviest
 // section is a lower bound for every plan.
 
-import { getf, geti, lay, lg, pad, Plan, putf, puti, take } from "./work";
+import { Buffer, BUFFER, bufferAt, getf, geti, lg, pad, Plan, putf, puti, take } from "./work";
 
 const DIGIT = 11;
 const DIGITS = 1 << DIGIT;
 
 /** Bytes of the per-buffer and per-section arrays for `n` buffers, sorting space included. */
 export function sectionBytes(n: i32): usize {
-  return <usize>n * 80 + 2 * sortBytes(n) + 128;
+  return <usize>n * 84 + 2 * sortBytes(n) + 128;
 }
 
 /**
@@ -40,9 +40,10 @@ export function sortBytes(n: i32): usize {
 // Returns how many are to be placed; n counts the pre-placed, too.
 function pack(p: Plan): i32 {
   const most = p.nList;
-  const fields = changetype<usize>(p);
-  lay(p, fields + offsetof<Plan>("id"), 3, (<usize>most) << 2); // id, c0, c1
-  lay(p, fields + offsetof<Plan>("size"), 5, (<usize>most) << 3); // size, off, bestOff, key, loadMet
+  p.id = take(p, (<usize>most) << 2);
+  p.buffers = take(p, <usize>most * BUFFER);
+  p.bestOff = take(p, (<usize>most) << 3);
+  p.loadMet = take(p, (<usize>most) << 3);
   p.n = 0;
   for (let i = 0; i < most; i++) {
     if (p.nFixed == 0 || getf(p.offset, i) < 0) enter(p, i);
@@ -69,16 +70,18 @@ function enter(p: Plan, i: i32): bool {
 // Numbers the first `free` buffers by birth, pads sizes, and returns all buffers by birth.
 function byBirth(p: Plan, free: i32): usize {
   const order = sortIds(p, p.lower);
-  const ids = p.off; // not yet in use
+  const ids = p.bestOff; // not yet in use
   memory.copy(ids, p.id, (<usize>p.n) << 2);
   let next = 0;
   for (let k = 0; k < p.n; k++) {
-    let b = geti(order, k);
-    const id = geti(ids, b);
-    if (b < free) b = next++;
-    puti(order, k, b);
-    puti(p.id, b, id);
-    putf(p.size, b, pad(getf(p.bytes, id), p.align));
+    let i = geti(order, k);
+    const id = geti(ids, i);
+    if (i < free) i = next++;
+    puti(order, k, i);
+    puti(p.id, i, id);
+    const b = bufferAt(p, i);
+    b.size = pad(getf(p.bytes, id), p.align);
+    b.off = getf(p.offset, id);
   }
   return order;
 }
@@ -131,9 +134,9 @@ function sweep(p: Plan, byLower: usize, byUpper: usize): void {
   for (let j = 0; j < n;) {
     const dies = geti(byUpper, j);
     if (i < n && geti(p.lower, geti(p.id, geti(byLower, i))) < geti(p.upper, geti(p.id, dies))) {
-      const b = geti(byLower, i++);
-      puti(p.c0, b, m);
-      alive += getf(p.size, b);
+      const b = bufferAt(p, geti(byLower, i++));
+      b.c0 = m;
+      alive += b.size;
       born = true;
       continue;
     }
@@ -142,32 +145,36 @@ function sweep(p: Plan, byLower: usize, byUpper: usize): void {
       p.lowerBound = max(p.lowerBound, alive);
       born = false;
     }
-    puti(p.c1, dies, m);
-    alive -= getf(p.size, dies);
+    const b = bufferAt(p, dies);
+    b.c1 = m;
+    alive -= b.size;
     j++;
   }
   p.m = m;
 }
 
 function meetLoads(p: Plan): void {
-  rangeMax(p, p.load, p.loadMet);
-  for (let b = 0; b < p.n; b++) putf(p.loadMet, b, lg(getf(p.loadMet, b) / p.lowerBound));
+  maxTree(p, p.load);
+  for (let b = 0; b < p.n; b++) putf(p.loadMet, b, lg(maxOver(p, bufferAt(p, b)) / p.lowerBound));
   memory.fill(p.weight, 0, (<usize>p.m) << 3);
 }
 
-/** out[b] = largest v over the sections of buffer b. */
-export function rangeMax(p: Plan, v: usize, out: usize): void {
+/** Prepares maxOver() for values v, f64 per section. */
+export function maxTree(p: Plan, v: usize): void {
   const m = p.m;
   const tree = p.maxTree; // leaves at m..2m
   memory.copy(tree + ((<usize>m) << 3), v, (<usize>m) << 3);
   for (let i = m - 1; i > 0; i--) putf(tree, i, max(getf(tree, 2 * i), getf(tree, 2 * i + 1)));
-  for (let b = 0; b < p.n; b++) {
-    let x: f64 = 0;
-    let l = geti(p.c0, b) + m;
-    for (let r = geti(p.c1, b) + m; l < r; l >>= 1, r >>= 1) {
-      if (l & 1) x = max(x, getf(tree, l++));
-      if (r & 1) x = max(x, getf(tree, --r));
-    }
-    putf(out, b, x);
+}
+
+/** Largest value over the sections of a buffer, at least 0. */
+export function maxOver(p: Plan, b: Buffer): f64 {
+  const tree = p.maxTree;
+  let x: f64 = 0;
+  let l = b.c0 + p.m;
+  for (let r = b.c1 + p.m; l < r; l >>= 1, r >>= 1) {
+    if (l & 1) x = max(x, getf(tree, l++));
+    if (r & 1) x = max(x, getf(tree, --r));
   }
+  return x;
 }

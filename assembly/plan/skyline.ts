@@ -8,11 +8,12 @@
 //   ____|   |____    ->  _##|   |____    ->  ____|   |____     every raise removes a segment, so the number of steps is
 //   valley                ^ placed           ^^^^ raised       linear in the number of buffers
 //
-// A segment is one record, found by its first section. Segments wait in a binary heap by (height, first section).
+// A segment is one record, found by its first section; records stand at both ends, too, of endless height. Segments wait in
+// a binary heap by (height, first section): an entry has the height and the record's address, which rises with the section.
 
 import { lowestFor } from "./ground";
 import { fillTree, findInside, removeBuffer } from "./tree";
-import { getf, geti, Plan, putf, take } from "./work";
+import { bufferAt, Plan, take } from "./work";
 
 /** Sections [left, right), all at one height. */
 @unmanaged
@@ -22,79 +23,98 @@ class Segment {
   right: i32;
   /** place in the heap */
   place: i32;
+  /** first buffer born in section `left` or later */
+  first: i32;
   /** the one before it */
-  prev: Segment | null;
+  prev: Segment;
 }
+
+const SEGMENT: usize = 32;
+
+
+@unmanaged
+class Entry {
+  height: f64;
+  segment: Segment;
+}
+
+const ENTRY_SHIFT: usize = 4;
 
 /** Bytes for a skyline over `m` sections. */
 export function skyBytes(m: i32): usize {
-  return <usize>(m + 1) * (offsetof<Segment>() + 4) + 64;
+  return <usize>(m + 2) * (SEGMENT + (1 << ENTRY_SHIFT));
 }
 
 /** Cuts the skyline's arrays out of the workspace. */
 export function skyInit(p: Plan): void {
-  const m = <usize>p.m + 1;
-  p.segments = take(p, m * offsetof<Segment>());
-  p.heap = take(p, m << 2);
+  const m = p.m;
+  p.segments = take(p, <usize>(m + 2) * SEGMENT) + SEGMENT;
+  p.heap = take(p, (<usize>m) << ENTRY_SHIFT);
+  let b = 0;
+  for (let s = -1; s <= m; s++) {
+    while (b < p.n && bufferAt(p, b).c0 < s) b++;
+    const x = at(p, s);
+    x.height = Infinity;
+    x.left = s;
+    x.first = b;
+  }
 }
 
 function at(p: Plan, section: i32): Segment {
-  return changetype<Segment>(p.segments + <usize>section * offsetof<Segment>());
+  return changetype<Segment>(p.segments + <usize>section * SEGMENT);
 }
 
 
 @inline
-function inHeap(p: Plan, i: i32): Segment {
-  return changetype<Segment>(geti(p.heap, i));
+function entryAt(p: Plan, i: i32): Entry {
+  return changetype<Entry>(p.heap + ((<usize>i) << ENTRY_SHIFT));
 }
 
-
-@inline
-function below(a: Segment, b: Segment): bool {
-  return a.height < b.height || (a.height == b.height && a.left < b.left);
+// Whether an entry comes before a segment of height h.
+function before(e: Entry, h: f64, x: Segment): bool {
+  return e.height < h || (e.height == h && changetype<usize>(e.segment) < changetype<usize>(x));
 }
 
-
-@inline
-function setHeap(p: Plan, i: i32, x: Segment): void {
-  store<usize>(p.heap + ((<usize>i) << 2), changetype<usize>(x));
+function enter(p: Plan, i: i32, h: f64, x: Segment): void {
+  const e = entryAt(p, i);
+  e.height = h;
+  e.segment = x;
   x.place = i;
 }
 
 function siftUp(p: Plan, x: Segment): void {
+  const h = x.height;
   let i = x.place;
   while (i > 0) {
     const up = (i - 1) >> 1;
-    const y = inHeap(p, up);
-    if (!below(x, y)) break;
-    setHeap(p, i, y);
+    const e = entryAt(p, up);
+    if (before(e, h, x)) break;
+    enter(p, i, e.height, e.segment);
     i = up;
   }
-  setHeap(p, i, x);
+  enter(p, i, h, x);
 }
 
 function siftDown(p: Plan, x: Segment): void {
-  const n = p.nHeap;
+  const h = x.height;
+  const last = p.nHeap - 1;
   let i = x.place;
-  for (let c = 2 * i + 1; c < n; c = 2 * i + 1) {
-    let y = inHeap(p, c);
-    if (c + 1 < n) {
-      const z = inHeap(p, c + 1);
-      if (below(z, y)) {
-        y = z;
-        c++;
-      }
+  for (let c = 2 * i + 1; c <= last; c = 2 * i + 1) {
+    let e = entryAt(p, c);
+    const other = entryAt(p, c + 1);
+    if (c < last && before(other, e.height, e.segment)) {
+      e = other;
+      c++;
     }
-    if (!below(y, x)) break;
-    setHeap(p, i, y);
+    if (!before(e, h, x)) break;
+    enter(p, i, e.height, e.segment);
     i = c;
   }
-  setHeap(p, i, x);
+  enter(p, i, h, x);
 }
 
-function addSegment(p: Plan, l: i32, r: i32, h: f64, prev: Segment | null): void {
+function addSegment(p: Plan, l: i32, r: i32, h: f64, prev: Segment): void {
   const x = at(p, l);
-  x.left = l;
   x.height = h;
   x.prev = prev;
   stretch(p, x, r);
@@ -105,11 +125,11 @@ function addSegment(p: Plan, l: i32, r: i32, h: f64, prev: Segment | null): void
 // The segment now ends at r.
 function stretch(p: Plan, x: Segment, r: i32): void {
   x.right = r;
-  if (r < p.m) at(p, r).prev = x;
+  at(p, r).prev = x;
 }
 
 function dropSegment(p: Plan, x: Segment): void {
-  const last = inHeap(p, --p.nHeap);
+  const last = entryAt(p, --p.nHeap).segment;
   if (last == x) return;
   last.place = x.place;
   siftDown(p, last);
@@ -127,13 +147,13 @@ function raise(p: Plan, x: Segment): void {
   let end = x.right;
   const q = x.prev;
   const next = at(p, end);
-  const left = q != null ? q.height : Infinity;
-  const right = end < p.m ? next.height : Infinity;
+  const left = q.height;
+  const right = next.height;
   if (right <= left) {
     end = next.right;
     dropSegment(p, next);
   }
-  if (q != null && left <= right) {
+  if (left <= right) {
     dropSegment(p, x);
     stretch(p, q, end);
   } else {
@@ -142,30 +162,27 @@ function raise(p: Plan, x: Segment): void {
   }
 }
 
-// Puts buffer b on segment x, or above it where it may not lie there; returns its top.
-function put(p: Plan, x: Segment, b: i32): f64 {
+// Puts buffer i on segment x, or above it where it may not lie there; returns its top.
+function put(p: Plan, x: Segment, i: i32): f64 {
+  const b = bufferAt(p, i);
   const h = x.height;
   const r = x.right;
-  const from = geti(p.c0, b);
-  let to = geti(p.c1, b);
-  const low = lowestFor(p, b, h);
-  const top = low + getf(p.size, b);
-  putf(p.off, b, low);
-  if (to < r) addSegment(p, to, r, h, at(p, from));
-  else if (r < p.m) {
-    const next = at(p, r);
-    if (next.height == top) {
-      to = next.right;
-      dropSegment(p, next);
-    }
+  let to = b.c1;
+  b.off = lowestFor(p, i, h);
+  const top = b.off + b.size;
+  const next = at(p, r);
+  if (to < r) addSegment(p, to, r, h, at(p, b.c0));
+  else if (next.height == top) {
+    to = next.right;
+    dropSegment(p, next);
   }
-  if (from > x.left) {
-    addSegment(p, from, to, top, x);
-    x.right = from;
+  if (b.c0 > x.left) {
+    addSegment(p, b.c0, to, top, x);
+    x.right = b.c0;
     return top;
   }
   const q = x.prev;
-  if (q != null && q.height == top) {
+  if (q.height == top) {
     dropSegment(p, x);
     stretch(p, q, to);
   } else {
@@ -180,12 +197,12 @@ export function skyline(p: Plan, limit: f64): f64 {
   fillTree(p);
   p.work += f64(p.n);
   p.nHeap = 0;
-  addSegment(p, 0, p.m, 0, null);
+  addSegment(p, 0, p.m, 0, at(p, -1));
   let peak = p.floor;
   p.peakAt = -1;
   for (let open = p.n; open > 0;) {
-    const x = inHeap(p, 0);
-    const b = findInside(p, x.left, x.right);
+    const x = entryAt(p, 0).segment;
+    const b = findInside(p, x.first, at(p, x.right).first, x.right);
     if (b < 0) {
       raise(p, x);
       continue;

@@ -6,7 +6,7 @@
 //
 //   node  0 best key f64, -1 when all are placed | 8 least c1 of the unplaced | 16
 
-import { getf, geti, Plan, putf, puti, take } from "./work";
+import { Buffer, BUFFER, bufferAt, geti, Plan, puti, take } from "./work";
 
 const LEAF_SHIFT = 3;
 const LEAF = 1 << LEAF_SHIFT;
@@ -32,7 +32,7 @@ function leavesFor(n: i32): i32 {
 
 /** Bytes for a tree over `n` buffers. */
 export function treeBytes(n: i32): usize {
-  return STACK_BYTES + ((<usize>n) << 2) + <usize>(2 * leavesFor(n)) * NODE + 16;
+  return STACK_BYTES + <usize>(2 * leavesFor(n)) * NODE + 16;
 }
 
 
@@ -43,15 +43,9 @@ function nodeOf(p: Plan, k: i32): Node {
 
 /** Lays the tree out; keys come later. */
 export function buildTree(p: Plan): void {
-  const n = p.n;
-  p.leaves = leavesFor(n);
+  p.leaves = leavesFor(p.n);
   p.nodes = take(p, <usize>(2 * p.leaves) * NODE);
-  p.first = take(p, (<usize>p.m + 1) << 2);
   p.stack = take(p, STACK_BYTES);
-  let s = 0;
-  for (let b = 0; b <= n; b++) {
-    for (const c0 = b < n ? geti(p.c0, b) : p.m; s <= c0; s++) puti(p.first, s, b);
-  }
 }
 
 // Looks again at what lies under node k; false when nothing has changed.
@@ -66,10 +60,10 @@ function update(p: Plan, k: i32): bool {
   } else {
     const from = (k - p.leaves) << LEAF_SHIFT;
     for (let i = from, e = min(p.n, from + LEAF); i < e; i++) {
-      const v = getf(p.key, i);
-      if (v < 0) continue;
-      best = max(best, v);
-      minC1 = min(minC1, geti(p.c1, i));
+      const b = bufferAt(p, i);
+      if (b.key < 0) continue;
+      best = max(best, b.key);
+      minC1 = min(minC1, b.c1);
     }
   }
   const node = nodeOf(p, k);
@@ -86,14 +80,12 @@ export function fillTree(p: Plan): void {
 
 /** Marks a buffer as placed: its key is gone. */
 export function removeBuffer(p: Plan, b: i32): void {
-  putf(p.key, b, -1);
+  bufferAt(p, b).key = -1;
   for (let k = p.leaves + (b >> LEAF_SHIFT); k > 0 && update(p, k); k >>= 1) {}
 }
 
-/** The unplaced buffer inside [l, r) with the highest key, or -1. */
-export function findInside(p: Plan, l: i32, r: i32): i32 {
-  const first = geti(p.first, l);
-  const end = geti(p.first, r);
+/** Of the unplaced buffers [first, end) that are gone by section r the one with the highest key, or -1. */
+export function findInside(p: Plan, first: i32, end: i32, r: i32): i32 {
   if (first == end) return -1;
   const stack = p.stack;
   const leaves = p.leaves;
@@ -120,9 +112,9 @@ export function findInside(p: Plan, l: i32, r: i32): i32 {
       continue;
     }
     for (let i = from; i < to; i++) {
-      const v = getf(p.key, i);
-      if (v <= high || geti(p.c1, i) > r) continue;
-      high = v;
+      const b = bufferAt(p, i);
+      if (b.key <= high || b.c1 > r) continue;
+      high = b.key;
       found = i;
     }
     seen += max(0, to - from);
