@@ -5,6 +5,7 @@ import { DeviceError } from "../errors.ts";
 import { Arena } from "./arena.ts";
 import { CpuBackend } from "./cpu.ts";
 import { type EngineOptions, type Logger, PAGE, START_PAGES } from "./options.ts";
+import { rehearse } from "./rehearsal.ts";
 import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate } from "./wasm.ts";
 
@@ -37,11 +38,12 @@ export async function startCpu(options: EngineOptions): Promise<EngineParts & { 
   const core = instantiate(module, memory);
   core.probeDot();
   const arena = new Arena(memory, maxPages * PAGE, core);
-  const pool = await startPool(
+  const pool = startPool(
     { module, memory, core, nThreads: shared ? wanted : 1, workerUrl: options.workerUrl },
     logger,
   );
-  return { build, core, arena, cpu: new CpuBackend(arena, pool, CPU_ALIGN) };
+  rehearse({ memory, exports: core });
+  return { build, core, arena, cpu: new CpuBackend(arena, await pool, CPU_ALIGN) };
 }
 
 async function startPool(options: PoolOptions, logger: Logger | undefined): Promise<ThreadPool> {
