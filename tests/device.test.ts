@@ -64,6 +64,14 @@ describe("without a GPU the engine computes on the CPU and says why", () => {
     expect(Array.from(await square(engine))).toEqual([1, 4, 9]);
   });
 
+  test("the ways to one are named, by host", async () => {
+    const ways = async (): Promise<string | undefined> => (await start({})).backends()[1]!.reason;
+    vi.stubGlobal("navigator", {});
+    expect(await ways()).toMatch(/package "webgpu".*device "webgpu".*GPUDevice/);
+    vi.stubGlobal("process", { ...process, release: { name: "other" }, getBuiltinModule: undefined });
+    expect(await ways()).toMatch(/https.*GPUDevice/);
+  });
+
   test("a navigator whose gpu cannot even be looked at", async () => {
     const navigator = Object.defineProperty({}, "gpu", {
       get: () => {
@@ -152,7 +160,7 @@ test("a device of the caller's is handed on", async () => {
   const device = { queue: {}, limits: {}, lost: new Promise<never>(() => undefined) };
   const opener = vi.fn(remote());
   const engine = await start({ device }, opener);
-  expect(opener).toHaveBeenCalledWith({ device });
+  expect(opener).toHaveBeenCalledWith(expect.objectContaining({ device }));
   expect(names(engine)).toEqual(["webgpu", "cpu"]);
 });
 

@@ -1,6 +1,7 @@
 // Fusion on the GPU: which pairs of nodes become one, and that results do not change.
 import { afterAll, expect, test } from "vitest";
 import { Glu, Op, Unary } from "../assembly/abi.ts";
+import { FUSIONS, type FuseOption, type FusionName, readFusions } from "../ts/graph/fusion.ts";
 import type { Program, ProgramNode } from "../ts/graph/program.ts";
 import { leaf, Tensor } from "../ts/graph/tensor.ts";
 import { opDef } from "../ts/ops/index.ts";
@@ -93,6 +94,24 @@ test("nothing moves past a write into what it reads, and nothing without a kerne
   expect(fused(program(p, sum), [], false)).toHaveLength(2);
   const wide = node(Op.ADD, [leaf("v", Type.F32, [8, 3, 2]), p]);
   expect(fused(program(p, wide))).toHaveLength(2);
+});
+
+test("a fusion that is switched off leaves its nodes apart", () => {
+  const count = (p: Program, fuseOption: FuseOption): number =>
+    fuse(p, new Set(), () => true, readFusions(fuseOption)).nodes.length;
+  const m2 = leaf("m2", Type.Q8_0, [32, 8]);
+  const [n, p, q] = [norm(), product(), node(Op.MUL_MAT, [m2, y])];
+  const pairs: [FusionName, Program][] = [
+    ["norm_mul", program(n, node(Op.MUL, [n, w]))],
+    ["mul_mat_add", program(p, node(Op.ADD, [p, x]))],
+    ["glu_pair", program(p, q, node(Op.GLU, [p, q], { fn: Glu.SWIGLU }))],
+  ];
+  for (const [name, pair] of pairs) {
+    expect(count(pair, { [name]: false })).toBe(pair.nodes.length);
+    expect(count(pair, false)).toBe(pair.nodes.length);
+    const others = Object.fromEntries(FUSIONS.map((other) => [other, other === name]));
+    expect(count(pair, others)).toBe(1);
+  }
 });
 
 await describeGpu("fusion on a GPU", () => {

@@ -1,10 +1,10 @@
 // The golden vectors on other implementations of WebGPU: Chromium (a page, a worker) and Deno, which compiles WGSL with
 // another compiler and has f16 on Mesa's software Vulkan.
 import { writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { build as esbuild } from "esbuild";
 import { afterAll, beforeAll, describe, expect } from "vitest";
-import { describeWith } from "./data.ts";
+import { dataDir, describeWith } from "./data.ts";
 import { goldenFiles, goldenFolder } from "./golden/file.ts";
 import type { Report } from "./golden/tally.ts";
 import { startWebGpuChromium } from "./hosts/chromium.ts";
@@ -17,6 +17,13 @@ import { type Server, startServer } from "./hosts/server.ts";
 const ROOT = resolve(import.meta.dirname, "..");
 const LIMIT_MS = 300_000;
 const LAVAPIPE = process.env["LAVAPIPE"] ?? "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
+
+/** What hosts/gpu_models.ts says. */
+interface ModelsResult {
+  readonly variants: readonly { readonly dispatches: number; readonly stray?: string }[];
+  readonly loss: object;
+  readonly unhandled: readonly string[];
+}
 
 /** A bundle of a script of ours, as text. */
 async function bundle(entry: string, platform: "browser" | "node"): Promise<string> {
@@ -90,23 +97,55 @@ describeWith("golden", "golden vectors on WebGPU", () => {
   });
 
   const deno = RUNTIMES.find((r) => r.name === "Deno")!;
+  /** Runs a script of ours in Deno; what its last line says. */
+  async function inDeno(entry: string, ...args: readonly string[]): Promise<unknown> {
+    const script = join(ROOT, `build/deno_${basename(entry, ".ts")}.js`);
+    await writeFile(script, await bundle(entry, "node"));
+    const env = {
+      VK_ICD_FILENAMES: LAVAPIPE,
+      XDG_RUNTIME_DIR: "/tmp",
+      NO_COLOR: "1",
+      DENO_NO_UPDATE_CHECK: "1",
+    };
+    const line = ["run", "-A", "--no-prompt", script, ...args];
+    const { code, stdout, stderr } = await runCommand(deno.command, line, {
+      limitMs: LIMIT_MS,
+      cwd: ROOT,
+      env,
+    });
+    expect(code, `${stderr}${stdout.slice(-4000)}`).toBe(0);
+    return JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "{}");
+  }
+
   itNeeds(
     [deno.command, LAVAPIPE],
     "all pass in Deno, whose compiler is another and whose adapter has f16",
     async () => {
-      const script = join(ROOT, "build/gpu_conformance.js");
-      await writeFile(script, await bundle("conformance.ts", "node"));
-      const env = {
-        VK_ICD_FILENAMES: LAVAPIPE,
-        XDG_RUNTIME_DIR: "/tmp",
-        NO_COLOR: "1",
-        DENO_NO_UPDATE_CHECK: "1",
-      };
-      const args = ["run", "-A", "--no-prompt", script, "--backend", "webgpu", "--json"];
-      const ended = await runCommand(deno.command, args, { limitMs: LIMIT_MS, cwd: ROOT, env });
-      const report = JSON.parse(ended.stdout.trimEnd().split("\n").at(-1) ?? "{}") as Report;
-      expectAllWell(report, 350);
-      expect(ended.code).toBe(0);
+      expectAllWell((await inDeno("conformance.ts", "--backend", "webgpu", "--json")) as Report, 350);
+    },
+    LIMIT_MS,
+  );
+
+  itNeeds(
+    [deno.command, LAVAPIPE, dataDir("models")],
+    "a model agrees with the CPU in Deno in all its types, with f16 and with the least that devices have, and outlives its device",
+    async () => {
+      const { variants, loss, unhandled } = (await inDeno(
+        "hosts/gpu_models.ts",
+        dataDir("models"),
+      )) as ModelsResult;
+      const well = { found: [], liveBytes: 0 };
+      const least = { f16: false, subgroups: false, binding: 2 ** 27 };
+      expect(variants).toMatchObject([
+        { ...well, f16: true },
+        { ...well, ...least },
+      ]);
+      for (const { dispatches, stray } of variants) {
+        expect(dispatches).toBeGreaterThan(1000);
+        expect(stray).toBeUndefined();
+      }
+      expect(loss).toEqual({ error: "device-lost", same: true, again: true, liveBytes: [0, 0] });
+      expect(unhandled).toEqual([]);
     },
     LIMIT_MS,
   );
@@ -115,15 +154,7 @@ describeWith("golden", "golden vectors on WebGPU", () => {
     [deno.command, LAVAPIPE],
     "every shader module compiles in Deno",
     async () => {
-      const script = join(ROOT, "build/gpu_modules.js");
-      await writeFile(script, await bundle("hosts/gpu_modules.ts", "node"));
-      const env = { VK_ICD_FILENAMES: LAVAPIPE, XDG_RUNTIME_DIR: "/tmp", NO_COLOR: "1" };
-      const args = ["run", "-A", "--no-prompt", script];
-      const ended = await runCommand(deno.command, args, { limitMs: LIMIT_MS, cwd: ROOT, env });
-      const said = JSON.parse(ended.stdout.trimEnd().split("\n").at(-1) ?? "{}") as {
-        readonly modules: number;
-        readonly refused: readonly string[];
-      };
+      const said = (await inDeno("hosts/gpu_modules.ts")) as { modules: number; refused: readonly string[] };
       expect(said.refused).toEqual([]);
       expect(said.modules).toBeGreaterThan(300);
     },

@@ -5,22 +5,17 @@ import { loadModel, type Model } from "../ts/llm/index.ts";
 import { type Engine, startEngine } from "../ts/runtime/engine.ts";
 import { GpuBackend } from "../ts/webgpu/backend.ts";
 import { type GpuOptions, openDevice } from "../ts/webgpu/device.ts";
+import { forced, likelihoodApart, likelihoodOf, positionsApart, type Reference, TYPES } from "./agreement.ts";
 import { dataDir, describeWith, readJson } from "./data.ts";
 import { describeGpu } from "./gpu_describe.ts";
 import { testGpu } from "./gpu_host.ts";
-
-interface Reference {
-  readonly nll: readonly { model: string; text: string; mean_nll: number; n: number }[];
-}
+import { pinEverySecondLayer } from "./pinned.ts";
 
 const path = (type: string): string => join(dataDir("models"), `stories260K/stories260K-${type}.gguf`);
-/** Margins of the mean likelihood against llama.cpp's, as on the CPU. */
-const BARS: Record<string, number> = { f32: 0.0005, f16: 0.002, q8_0: 0.003, q4_0: 0.02 };
-/** Logits closer than this are a tie: activations are rounded on the CPU and not on the GPU. */
-const TIES: Record<string, number> = { f32: 0.01, f16: 0.02, q8_0: 0.1, q4_0: 0.4 };
-
 /** A driver that compiles and computes on a busy CPU takes its time. */
 const PATIENCE_MS = 300_000;
+/** Tokens that are compared one by one. */
+const POSITIONS = 12;
 
 await describeGpu("a model on the GPU", () => {
   vi.setConfig({ testTimeout: PATIENCE_MS });
@@ -55,57 +50,46 @@ await describeGpu("a model on the GPU", () => {
     return model;
   }
 
-  /** Logits before each of the first `n` tokens of a text, which the model is made to say. */
-  async function forced(model: Model, text: string, n: number): Promise<Float32Array[]> {
-    const ids = model.tokenizer.encode(text);
-    const prompt = ids.slice(0, 2);
-    const seen: Float32Array[] = [];
-    const onLogits = (l: Float32Array): void => {
-      seen.push(l.slice());
-      l[ids[prompt.length + seen.length - 1]!] = 1e9;
-    };
-    await model.complete(prompt, { temperature: 0, maxTokens: n, onLogits });
-    return seen;
-  }
-
-  /** Indices of the two largest. */
-  function topTwo(logits: Float32Array): readonly [number, number] {
-    const order = [...logits.keys()].sort((a, b) => logits[b]! - logits[a]!);
-    return [order[0]!, order[1]!];
-  }
-
   describeWith("models", "stories260K", () => {
     const reference = readJson<Reference>("models", "stories260K/reference.json");
 
-    test.each(["f32", "f16", "q8_0", "q4_0"])("in %s agrees with the CPU at every position", async (type) => {
-      const cpu = await load(type);
-      const { engine, backend } = shared;
-      const model = await load(type, engine);
-      const { text, mean_nll, n } = reference.nll.find((r) => r.model === type)!;
-      const want = await forced(cpu, text, 12);
-      const got = await forced(model, text, 12);
-      expect(got).toHaveLength(want.length);
-      want.forEach((logits, i) => {
-        const [best, next] = topTwo(logits);
-        if (logits[best]! - logits[next]! < TIES[type]!) return;
-        expect(topTwo(got[i]!)[0], `position ${i}`).toBe(best);
-      });
-      const evaluation = await model.evaluate(text);
-      expect(evaluation.nTokens).toBe(n);
-      expect(Math.abs(evaluation.meanNll - mean_nll)).toBeLessThan(BARS[type]!);
-      expect(engine.backends()[0]).toMatchObject({ name: "webgpu", used: true });
-      expect(backend.lost).toBeUndefined();
-      expect(backend.gpu.counts.dispatches).toBeGreaterThan(500);
-    });
+    test.each(TYPES)(
+      "in %s agrees with the CPU at every position, with every second layer pinned to the CPU too",
+      async (type) => {
+        const { engine, backend } = shared;
+        const { text, mean_nll, n } = likelihoodOf(type, reference);
+        const cpu = await load(type);
+        const want = await forced(cpu, text, POSITIONS);
+        const whole = await load(type, engine);
+        expect(engine.memory().weights).toBe(0);
+        expect(positionsApart(type, want, await forced(whole, text, POSITIONS))).toEqual([]);
+        const { nTokens, meanNll } = await whole.evaluate(text);
+        expect(nTokens).toBe(n);
+        expect(likelihoodApart(type, meanNll, mean_nll)).toEqual([]);
 
-    test("tells the same story with the limits that every device has and without subgroups", async () => {
-      const cpu = await load("q4_0");
-      const options = { temperature: 0, maxTokens: 4 };
-      const want = await cpu.complete("Once upon a time", options);
-      const { engine } = await engineOn({ limits: "default", without: ["f16", "subgroups"] });
+        pinEverySecondLayer(engine, cpu.params.nLayer);
+        const mixed = await load(type, engine);
+        expect(engine.memory().weights).toBeGreaterThan(0);
+        expect(positionsApart(type, want, await forced(mixed, text, POSITIONS))).toEqual([]);
+        // llama.cpp rounds the activations of all layers, the GPU none, this every second one's
+        expect(likelihoodApart(type, (await mixed.evaluate(text)).meanNll, meanNll)).toEqual([]);
+
+        expect(engine.backends()[0]).toMatchObject({ name: "webgpu", used: true });
+        expect(backend.lost).toBeUndefined();
+        expect(backend.gpu.counts.dispatches).toBeGreaterThan(500);
+      },
+    );
+
+    test("agrees with the limits that every device has and without subgroups", async () => {
+      const { engine, backend } = await engineOn({ limits: "default", without: ["f16", "subgroups"] });
       open.push(engine);
+      expect(backend.gpu.device.limits.maxStorageBufferBindingSize).toBe(2 ** 27);
+      expect(backend.gpu.caps).toMatchObject({ f16: false, subgroups: false });
+      const { text, mean_nll } = likelihoodOf("q4_0", reference);
+      const want = await forced(await load("q4_0"), text, POSITIONS);
       const model = await load("q4_0", engine);
-      expect((await model.complete("Once upon a time", options)).tokens).toEqual(want.tokens);
+      expect(positionsApart("q4_0", want, await forced(model, text, POSITIONS))).toEqual([]);
+      expect(likelihoodApart("q4_0", (await model.evaluate(text)).meanNll, mean_nll)).toEqual([]);
     });
 
     test("makes nothing while it generates, ten dispatches a layer, and leaves nothing behind", async () => {
@@ -121,6 +105,7 @@ await describeGpu("a model on the GPU", () => {
       const perStep = new Set(seen.slice(1).map((n, i) => n - seen[i]!));
       expect([...perStep]).toEqual([10 * model.params.nLayer + 4]); // embedding, rows asked for, norm, logits
       model.dispose();
+      expect(engine.memory().devices).toMatchObject([{ weights: 0, kv: 0, compute: 0 }]);
       const empty = counts.liveBytes; // what is left is kept for uploads and readings
       (await load("f32", engine)).dispose();
       expect(counts.liveBytes).toBe(empty);

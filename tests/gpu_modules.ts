@@ -10,7 +10,7 @@ import { contiguous, type Shape, type Strides } from "../ts/shape.ts";
 import { Type } from "../ts/types.ts";
 import type { Caps, Dispatch } from "../ts/webgpu/kernel.ts";
 import { KERNELS } from "../ts/webgpu/kernels/index.ts";
-import { moduleSource } from "../ts/webgpu/module.ts";
+import { aloneIn, moduleSource } from "../ts/webgpu/module.ts";
 import type { Source } from "./cases/case.ts";
 import { CASES } from "./cases/index.ts";
 
@@ -63,13 +63,8 @@ function dispatchesOf(op: Op, src: Sources, params: object, caps: Caps): readonl
   return kernel?.supports({ tensor, src }, caps) === true ? kernel.dispatches({ tensor, src }, caps) : [];
 }
 
-// As activations are bound: all operands in one buffer.
 function codeOf(dispatch: Dispatch): string {
-  const atomic = dispatch.bind.some((b) => b.atomic === true);
-  return moduleSource(dispatch, {
-    operands: dispatch.bind.map(() => 0),
-    bindings: [{ writable: true, atomic }],
-  });
+  return moduleSource(dispatch, aloneIn(dispatch));
 }
 
 const x = (type: Type, ne: readonly number[]): Tensor => leaf("x", type, ne);
@@ -97,7 +92,8 @@ function made(s: Source | undefined): Tensor | undefined {
 function products(add: Add): void {
   for (const type of WEIGHTS) {
     for (const n of [1, 2, 40]) add(Op.MUL_MAT, [x(type, [512, 9]), x(Type.F32, [512, n])]);
-    add(Op.MUL_MAT_ID, [x(type, [512, 9, 4]), x(Type.F32, [512, 1, 3]), x(Type.I32, [2, 3])]);
+    for (const tokens of [3, 40])
+      add(Op.MUL_MAT_ID, [x(type, [512, 9, 4]), x(Type.F32, [512, 1, tokens]), x(Type.I32, [2, tokens])]);
   }
   for (const n of [1, 40]) add(Op.MUL_MAT, [x(Type.F16, [33, 9]), x(Type.F16, [33, n])]);
 }

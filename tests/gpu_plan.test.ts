@@ -1,7 +1,7 @@
 // Programs on a GPU: results, memory, counts, errors and loss.
 import { afterEach, expect, it } from "vitest";
 import { Op } from "../assembly/abi.ts";
-import type { Tensor } from "../ts/graph/tensor.ts";
+import { leaf, type Tensor } from "../ts/graph/tensor.ts";
 import { createEngine, type Engine } from "../ts/runtime/engine.ts";
 import { opDef } from "../ts/ops/index.ts";
 import { Type } from "../ts/types.ts";
@@ -87,18 +87,31 @@ await describeGpu("a program on a GPU", () => {
     expect(bindGroups).toBe(2);
   });
 
-  it("holds no memory after dispose", async () => {
+  it("reports its bytes by use, and holds none after dispose", async () => {
     const { engine, backend } = await onGpu();
+    const { counts } = backend.gpu;
     await sums(engine, 33);
+    const staging = counts.liveBytes; // of readings
+    const report = { name: "webgpu", weights: 0, kv: 0, compute: 0, staging, total: staging };
+    expect(engine.memory().devices).toEqual([report]);
     const g = engine.graph();
-    g.add(g.input("x", Type.F32, [4]), g.weight("w", Type.F32, [4])).asOutput();
+    const y = g.add(g.input("x", Type.F32, [100]), g.weight("w", Type.F32, [100])).asOutput();
+    const cache = engine.allocate([leaf("k", Type.F32, [1000])], "kv");
     g.plan();
     await g.compute();
-    expect(backend.gpu.counts.liveBytes).toBeGreaterThan(0);
+    await y.read();
+    const compute = counts.liveBytes - 512 - 4096 - staging;
+    expect(compute).toBeGreaterThan(2 * 400);
+    expect(engine.memory().devices).toEqual([
+      { ...report, weights: 512, kv: 4096, compute, total: counts.liveBytes },
+    ]);
+    cache.dispose();
     g.dispose();
+    expect(engine.memory().devices).toEqual([report]);
     engine.dispose();
-    expect(backend.gpu.counts.liveBytes).toBe(0);
-    expect(backend.gpu.counts.buffers).toBeGreaterThan(3);
+    expect(counts.liveBytes).toBe(0);
+    expect(backend.held()).toEqual({ weights: 0, kv: 0, compute: 0, staging: 0 });
+    expect(counts.buffers).toBeGreaterThan(3);
   });
 
   it("says which line of which kernel does not compile", async () => {

@@ -49,7 +49,8 @@ test("memory grows once, to the total that was known before the first weight", a
   const model = await loadModel(path, { engine, onProgress: () => sizes.add(memory.buffer.byteLength) });
   expect(sizes.size).toBe(1);
   expect([...sizes][0]).toBe(engine.memory().total);
-  const { free, total, ...used } = engine.memory();
+  const { free, total, devices, ...used } = engine.memory();
+  expect(devices).toEqual([]);
   expect(free).toBeLessThan(2 * MIB + 65536);
   expect(Object.values(used).reduce((a, b) => a + b) + free).toBe(total);
   model.dispose();

@@ -12,13 +12,24 @@ import { Type, typeInfo } from "../ts/types.ts";
 import { BUILDS, Core, type Stored, samples, stream } from "./core.ts";
 import { dataDir, describeWith } from "./data.ts";
 
-const TYPES = [Type.Q4_0, Type.Q5_0, Type.Q8_0, Type.Q4_K, Type.Q6_K].map((t) => [Type[t], t] as const);
-
 // Bytes of a block where f16 scales stand.
-function scalesAt(type: Type): readonly number[] {
-  if (type === Type.Q6_K) return [208];
-  return type === Type.Q4_K ? [0, 2] : [0];
-}
+const SCALES: readonly (readonly [Type, readonly number[]])[] = [
+  [Type.Q4_0, [0]],
+  [Type.Q4_1, [0, 2]],
+  [Type.Q5_0, [0]],
+  [Type.Q5_1, [0, 2]],
+  [Type.Q8_0, [0]],
+  [Type.IQ4_NL, [0]],
+  [Type.MXFP4, []],
+  [Type.Q2_K, [80, 82]],
+  [Type.Q3_K, [108]],
+  [Type.Q4_K, [0, 2]],
+  [Type.Q5_K, [0, 2]],
+  [Type.Q6_K, [208]],
+  [Type.IQ4_XS, [0]],
+];
+const TYPES = SCALES.map(([t]) => [Type[t], t] as const);
+const SCALES_AT = new Map(SCALES);
 
 // Random bits; scales of every exponent that can be lifted, subnormal ones and both zeros included.
 function weights(type: Type, k: number, m: number, seed: number): Uint8Array {
@@ -26,7 +37,7 @@ function weights(type: Type, k: number, m: number, seed: number): Uint8Array {
   const { typeSize } = typeInfo(type)!;
   const bytes = Uint8Array.from({ length: rowBytes(type, k) * m }, () => 128 * (next() + 1));
   for (let at = 0, i = 0; at < bytes.length; at += typeSize) {
-    for (const offset of scalesAt(type)) {
+    for (const offset of SCALES_AT.get(type)!) {
       const exponent = i++ % 21;
       const mantissa = i % 7 === 0 ? 0 : Math.floor(512 * (next() + 1));
       const h = (next() < 0 ? 0x8000 : 0) | (exponent << 10) | mantissa;

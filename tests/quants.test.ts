@@ -4,7 +4,7 @@ import { parseGguf } from "../ts/gguf/index.ts";
 import { createEngine } from "../ts/runtime/engine.ts";
 import { nelements } from "../ts/shape.ts";
 import { Type, typeInfo, typeOf } from "../ts/types.ts";
-import { Core, samples, stream } from "./core.ts";
+import { BUILDS, Core, samples, stream } from "./core.ts";
 import { describeWith, readData } from "./data.ts";
 
 let core: Core;
@@ -226,6 +226,57 @@ describe("block types", () => {
     const bits = Uint32Array.from({ length: 4096 }, () => (stream(type)() + 1) * 2 ** 31);
     const x = new Float32Array(bits.buffer).fill(Infinity, 0, 3).fill(-1e-45, 300, 600);
     core.dequantize(type, core.quantize(type, x), x.length);
+  });
+});
+
+describe.each(BUILDS)("activations, %s build", (build) => {
+  /** The floats just below, at and above k + 1/2. */
+  function aroundHalf(k: number): number[] {
+    const bits = new Int32Array(Float32Array.of(k + 0.5).buffer)[0]!;
+    return [...new Float32Array(Int32Array.of(bits - 1, bits, bits + 1).buffer)];
+  }
+
+  test("codes of Q8_0 and Q8_1 are rounded half away from zero, to the last bit", async () => {
+    const own = await Core.load(build);
+    for (let k = 0; k < 127; k++) {
+      const some = aroundHalf(k);
+      const x = new Float32Array(32).fill(127, 31); // the scale is 1
+      x.set([...some, ...some.map((v) => -v)]);
+      const want = Int8Array.from(x, (v) => Math.sign(v) * Math.floor(Math.abs(v) + 0.5));
+      expect(new Int8Array(own.quantize(Type.Q8_0, x).slice(2).buffer)).toEqual(want);
+      expect(new Int8Array(own.quantize(Type.Q8_1, x).slice(4).buffer)).toEqual(want);
+    }
+  });
+
+  test.each([
+    ["an infinity", 1 / 0],
+    ["a negative infinity", -1 / 0],
+    ["a NaN", 0 / 0],
+    ["nothing but zeros", 0],
+  ])("a block with %s has codes of 0", async (_, v) => {
+    const own = await Core.load(build);
+    const x = new Float32Array(256);
+    if (v !== 0) x.fill(3).fill(v, 200, 201);
+    expect(own.quantize(Type.Q8_0, x.slice(192, 224)).slice(2)).toEqual(new Uint8Array(32));
+    expect(own.quantize(Type.Q8_K, x).slice(4)).toEqual(new Uint8Array(288));
+  });
+
+  test("the scale of Q8_K has the sign of the first of the largest", async () => {
+    const own = await Core.load(build);
+    for (const [first, second] of [
+      [3, 4],
+      [5, 200],
+      [251, 252],
+    ] as const) {
+      for (const sign of [1, -1]) {
+        const x = new Float32Array(256).fill(0.5);
+        x[first] = 2 * sign;
+        x[second] = -2 * sign;
+        const y = own.quantize(Type.Q8_K, x);
+        expect(new Int8Array(y.buffer)[4 + first]).toBe(-127);
+        expect(new Int8Array(y.buffer)[4 + second]).toBe(127);
+      }
+    }
   });
 });
 

@@ -7,17 +7,20 @@ export type { BackendPlan, Consumer, PeakStep, Plan, PlanOrder, PlanReport, Reus
 export type { Elements } from "./graph/elements.ts";
 export { leaf, Tensor, type TensorData } from "./graph/tensor.ts";
 export type { Allocation } from "./runtime/allocation.ts";
-export type { MemoryReport } from "./runtime/arena.ts";
+export type { DeviceReport, MemoryReport } from "./runtime/arena.ts";
 export type {
   Backend,
   Buffer,
   BufferType,
   BufferUse,
   Costs,
+  DeviceUse,
   Executable,
   Planned,
   Staging,
+  VerdictStore,
 } from "./runtime/backend.ts";
+export type { FuseOption, FusionName } from "./graph/fusion.ts";
 export type { BackendInfo } from "./runtime/devices.ts";
 export type { DeviceHandle } from "./runtime/options.ts";
 export type { SplitCopy, SplitView } from "./runtime/scheduler/text.ts";

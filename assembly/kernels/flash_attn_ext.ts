@@ -12,18 +12,20 @@
 // Of a single token, rows of several KV heads go through a tile together: a cache keeps the heads of a cell side by
 // side, and is read as one stream then. Head by head, every cell of every head would be a cache miss.
 //
-// Scratch of a thread: Work | Row[ROWS] | scores | q rows | accumulators | k tile | v tile
+// Scratch of a thread, with `rows` the least of ROWS and all rows:
+// Work | Row[rows] | scores | q [rows] | accumulators [rows] | k tile | v tile
 
 import { AttnParam, Type } from "../abi";
 import { f16ToF32 } from "../math/f16";
 import { exp4, tanh4 } from "../math/exp";
+import { loadLanes } from "../math/lanes";
 import { accumulate, accumulateTwo, highest, scores, scoresOfTwo, weigh } from "../matmul/attention";
-import { Node, paramF, paramI, rowAt } from "../node";
+import { Node, nrows, paramF, paramI, rowAt } from "../node";
 import { dequantizeRow } from "../quants/index";
 import { alibiSlope } from "./soft_max";
 
 // ts/ops/flash_attn_ext.ts counts scratch with the same numbers.
-const ROWS: i32 = 32;
+const ROWS: i32 = 64;
 const CELLS: i32 = 32;
 // Bytes of the scores of a row, with four to spare.
 const P_BYTES: usize = 4 * 36;
@@ -41,6 +43,7 @@ class Work {
   /** bytes of a padded q or k row, and of an accumulator or v row */
   nbd: usize;
   nbv: usize;
+  /** of query rows: products with keys are scores then, or what the cap takes */
   scale: f32;
   cap: f32;
   count: i32;
@@ -113,15 +116,17 @@ function alike(n: Node, origin: i32, first: i32, count: i32, group: i32): i32 {
 
 function layOut(n: Node, scratch: usize): Work {
   const w = changetype<Work>(scratch);
-  w.scale = paramF(n, AttnParam.SCALE);
   w.cap = paramF(n, AttnParam.SOFTCAP);
+  w.scale = paramF(n, AttnParam.SCALE);
+  if (w.cap != 0) w.scale /= w.cap;
   w.nbd = (<usize>((n.src0!.ne0 + 3) & ~3)) << 2;
   w.nbv = (<usize>((n.ne0 + 3) & ~3)) << 2;
   w.rows = scratch + 64;
-  w.p = w.rows + ((<usize>ROWS) << 6);
+  const rows = <usize>min(ROWS, nrows(n));
+  w.p = w.rows + (rows << 6);
   w.q = w.p + 2 * P_BYTES;
-  w.acc = w.q + <usize>ROWS * w.nbd;
-  w.k = w.acc + <usize>ROWS * w.nbv;
+  w.acc = w.q + rows * w.nbd;
+  w.k = w.acc + rows * w.nbv;
   w.v = w.k + <usize>CELLS * w.nbd;
   // padding at the end of rows counts as zero
   if (((n.src0!.ne0 | n.ne0) & 3) != 0) memory.fill(w.k, 0, <usize>CELLS * (w.nbd + w.nbv));
@@ -203,9 +208,19 @@ function begin(n: Node, w: Work, i: i32, t: i32, h: i32, s: i32): void {
     w.lo = min(w.lo, r.lo);
     w.hi = max(w.hi, r.hi);
   }
-  memory.fill(r.q, 0, w.nbd);
-  memory.copy(r.q, rowAt(q, t, h, s), (<usize>q.ne0) << 2);
-  memory.fill(r.acc, 0, w.nbv);
+  scaleRow(rowAt(q, t, h, s), r.q, q.ne0, w.scale);
+  clear(r.acc, w.nbv);
+}
+
+// `n` f32 at px times f to py, zeros up to the next multiple of four.
+function scaleRow(px: usize, py: usize, n: i32, f: f32): void {
+  const s = f32x4.splat(f);
+  for (; n >= 4; n -= 4, px += 16, py += 16) v128.store(py, f32x4.mul(v128.load(px), s));
+  if (n > 0) v128.store(py, f32x4.mul(loadLanes(Type.F32, px, 4, n), s));
+}
+
+function clear(p: usize, bytes: usize): void {
+  for (const end = p + bytes; p < end; p += 16) v128.store(p, f32x4.splat(0));
 }
 
 // Cells that token t may see: those of its span, or up to its position in a sequence, or all; inside the window.
@@ -240,7 +255,7 @@ function tileOf(x: Node, p: usize, from: i32, to: i32, scratch: usize, nbs: usiz
   return scratch;
 }
 
-// Takes rows [first, last) through the tile: two at a time where they see the same cells of it.
+// Takes rows [first, last) through the tile, two at a time where both see cells of it.
 function tileStep(
   n: Node,
   w: Work,
@@ -254,53 +269,50 @@ function tileStep(
 ): void {
   for (let i = first; i < last;) {
     const r = rowOf(w, i);
-    const a = max(r.lo - j, 0);
-    const b = min(r.hi - j, CELLS);
-    if (i + 1 < last && sees(rowOf(w, i + 1), j, a, b)) {
-      if (a < b) stepTwo(n, w, r, rowOf(w, i + 1), j, a, b, pk, nbk, pv, nbv);
-      i += 2;
-    } else {
-      if (a < b) stepOne(n, w, r, j, a, b, pk, nbk, pv, nbv);
+    i++;
+    if (fromOf(r, j) >= toOf(r, j)) continue;
+    const s = rowOf(w, i);
+    if (i == last || fromOf(s, j) >= toOf(s, j)) stepOne(n, w, r, j, pk, nbk, pv, nbv);
+    else {
+      stepTwo(n, w, r, s, j, pk, nbk, pv, nbv);
       i++;
     }
   }
 }
 
-
+// Cells that a row sees of the tile that starts at cell j: [from, to), counted in the tile.
 @inline
-function sees(r: Row, j: i32, a: i32, b: i32): bool {
-  return max(r.lo - j, 0) == a && min(r.hi - j, CELLS) == b;
+function fromOf(r: Row, j: i32): i32 {
+  return max(r.lo - j, 0);
 }
 
-function stepOne(
-  n: Node,
-  w: Work,
-  r: Row,
-  j: i32,
-  a: i32,
-  b: i32,
-  pk: usize,
-  nbk: usize,
-  pv: usize,
-  nbv: usize,
-): void {
+
+@inline
+function toOf(r: Row, j: i32): i32 {
+  return min(r.hi - j, CELLS);
+}
+
+function stepOne(n: Node, w: Work, r: Row, j: i32, pk: usize, nbk: usize, pv: usize, nbv: usize): void {
+  const a = fromOf(r, j);
+  const b = toOf(r, j);
   scores(r.q, w.nbd, pk, nbk, a, b, w.p);
   if (soften(n, w, r, w.p, j, a, b)) accumulate(r.acc, w.nbv, w.p, pv, nbv, a, b);
 }
 
+// What only one of the two sees is hidden from the other.
 function stepTwo(
   n: Node,
   w: Work,
   r: Row,
   s: Row,
   j: i32,
-  a: i32,
-  b: i32,
   pk: usize,
   nbk: usize,
   pv: usize,
   nbv: usize,
 ): void {
+  const a = min(fromOf(r, j), fromOf(s, j));
+  const b = max(toOf(r, j), toOf(s, j));
   const p = w.p;
   const q = p + P_BYTES;
   scoresOfTwo(r.q, s.q, w.nbd, pk, nbk, a, b, p, q);
@@ -311,11 +323,16 @@ function stepTwo(
   else if (second) accumulate(s.acc, w.nbv, q, pv, nbv, a, b);
 }
 
-// Products at p to scores to weights; false when all of them are hidden.
+// Products of cells [a, b) at p to scores to weights; false when all of them are hidden.
 function soften(n: Node, w: Work, r: Row, p: usize, j: i32, a: i32, b: i32): bool {
-  finishScores(w, p, a, b);
-  if (r.mask != 0) addMask(n.src3!, p, r, j, a, b);
-  else if (paramF(n, AttnParam.MAX_BIAS) > 0) addDistance(p, r, j, a, b);
+  const from = fromOf(r, j);
+  const to = toOf(r, j);
+  if (w.cap != 0) capScores(w.cap, p, from, to);
+  for (let c = a & ~3; c < from; c++) store<f32>(p + ((<usize>c) << 2), -Infinity);
+  for (let c = to; c < b; c++) store<f32>(p + ((<usize>c) << 2), -Infinity);
+  v128.store(p + ((<usize>b) << 2), f32x4.splat(-Infinity));
+  if (r.mask != 0) addMask(n.src3!, p, r, j, from, to);
+  else if (paramF(n, AttnParam.MAX_BIAS) > 0) addDistance(p, r, j, from, to);
   const top = max<f32>(r.top, highest(p, a, b));
   if (top == -Infinity) return false;
   if (top != r.top) rescale(w, r, top);
@@ -323,18 +340,12 @@ function soften(n: Node, w: Work, r: Row, p: usize, j: i32, a: i32, b: i32): boo
   return true;
 }
 
-// Scales the products of cells [a, b); around them -Infinity, to the next multiple of four.
-function finishScores(w: Work, p: usize, a: i32, b: i32): void {
-  const cap = w.cap;
-  const scale = f32x4.splat(cap == 0 ? w.scale : w.scale / cap);
-  for (let c = a; c < b; c += 4) {
-    const pc = p + ((<usize>c) << 2);
-    let z = f32x4.mul(v128.load(pc), scale);
-    if (cap != 0) z = f32x4.mul(tanh4(z), f32x4.splat(cap));
-    v128.store(pc, z);
+// cap tanh(z) for cells [a, b).
+function capScores(cap: f32, p: usize, a: i32, b: i32): void {
+  const end = p + ((<usize>b) << 2);
+  for (p += (<usize>a) << 2; p < end; p += 16) {
+    v128.store(p, f32x4.mul(tanh4(v128.load(p)), f32x4.splat(cap)));
   }
-  for (let c = a & ~3; c < a; c++) store<f32>(p + ((<usize>c) << 2), -Infinity);
-  v128.store(p + ((<usize>b) << 2), f32x4.splat(-Infinity));
 }
 
 // Adds slope * mask; what is masked by -Infinity stays hidden whatever its score.
@@ -367,7 +378,8 @@ function rescale(w: Work, r: Row, top: f32): void {
 function finish(w: Work, r: Row, dv: i32): void {
   if (r.sink > r.top) rescale(w, r, r.sink);
   if (r.sink != -Infinity) r.sum += f32x4.extract_lane(exp4(f32x4.splat(r.sink - r.top)), 0);
-  const f = f32x4.splat(r.sum == 0 ? 0 : 1 / r.sum);
-  for (let p = r.acc, end = r.acc + w.nbv; p < end; p += 16) v128.store(p, f32x4.mul(v128.load(p), f));
+  const f: f32 = r.sum == 0 ? 0 : 1 / r.sum;
+  if ((dv & 3) == 0) return scaleRow(r.acc, r.out, dv, f);
+  scaleRow(r.acc, r.acc, dv, f);
   memory.copy(r.out, r.acc, (<usize>dv) << 2);
 }

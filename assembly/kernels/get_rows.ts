@@ -5,7 +5,7 @@
 import { Flag } from "../abi";
 import { liveRows, Node, rowAt, rowPtr, share } from "../node";
 import { QUAD_ROWS } from "../quants/quad";
-import { dequantizeQuadRow } from "../quants/quads";
+import { dequantizeQuadRow } from "../quants/quad_rows";
 import { convert } from "./convert";
 
 /** Threads split the rows of the result. */

@@ -5,27 +5,21 @@
 // as one stream. More: panels of eight rows. All ways sum an element in the same order.
 
 import { Flag, Type } from "../abi";
-import { PANEL_ROWS, dotRows, kindOf, panelBytes, unpackPanel, zeroPoint } from "../matmul/blocks";
-import {
-  SEEDED,
-  SPLIT,
-  columnBytes,
-  expandColumn,
-  expandGroup,
-  groupBytes,
-  groupColumns,
-} from "../matmul/columns";
-import { WIDE_NONE, wideDot, wideZero } from "../math/dot";
+import { PANEL_ROWS, dotRows, panelBytes, unpackPanel } from "../matmul/blocks";
+import { SPLIT, columnBytes, expandColumn, expandGroup, groupBytes, groupColumns } from "../matmul/columns";
 import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
-import { dotQuads, quadSums } from "../matmul/quads";
-import { dotSuperRows, expandSuper, hasMinima, isSplit, isWide, superColumnBytes } from "../matmul/super";
+import { dotQuads } from "../matmul/quads";
+import { splitFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
+import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
-import { MINIMA, NO_WEIGHTS, SUPER_TILE_BYTES, ZERO_POINT, superTile } from "../matmul/super_tile";
+import { dotSuperQuads, quadSums } from "../matmul/super_quads";
+import { SUPER_TILE_BYTES, superTile } from "../matmul/super_tile";
 import { TILE_BYTES, tile } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
 import { QUAD_ROWS } from "../quants/quad";
+import { isWide } from "../quants/super";
 
 // Columns from which panels are used.
 const PANEL_COLUMNS: i32 = 4;
@@ -64,21 +58,6 @@ export function mulMat(n: Node, ith: i32, nth: i32): void {
 @inline
 function inQuads(a: Node): bool {
   return (a.flags & Flag.QUADS) != 0;
-}
-
-// Signed bytes in quads as the second operand of a dot that takes any byte.
-@inline
-function isWideDot(a: Node): bool {
-  return ASC_FEATURE_RELAXED_SIMD && a.type == Type.Q8_0 && inQuads(a) && wideDot() != WIDE_NONE;
-}
-
-// How the activations for blocks of 32 are spread out, and the code of 0.
-function spreadOf(a: Node): i32 {
-  return isWideDot(a) ? SEEDED : kindOf(a.type);
-}
-
-function zeroOf(a: Node): i32 {
-  return isWideDot(a) ? wideZero() : zeroPoint(a.type);
 }
 
 // A dimension whose entries are the columns of a batch, cut to what is live.
@@ -133,10 +112,11 @@ function blockRows(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 >> 5;
-  const kind = spreadOf(a);
+  const kind = spreadFor(a.type, inQuads(a), false);
+  const zero = zeroFor(a.type, inQuads(a), false);
   const column = columnBytes(kind, nb);
   for (let c = 0; c < columns; c++) {
-    expandColumn(pb + <usize>c * n.src1!.nb1, nb, zeroOf(a), kind, scratch + <usize>c * column);
+    expandColumn(pb + <usize>c * n.src1!.nb1, nb, zero, kind, scratch + <usize>c * column);
   }
   const chunk = columns == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
@@ -162,10 +142,11 @@ function superRows(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 >> 8;
-  const column = superColumnBytes(a.type, nb);
+  const split = splitFor(a.type, inQuads(a), false);
+  const column = superColumnBytes(split, nb);
   for (let c = 0; c < columns; c++) {
     const px = scratch + <usize>c * column;
-    expandSuper(a.type, pb + <usize>c * n.src1!.nb1, nb, px);
+    expandSuper(pb + <usize>c * n.src1!.nb1, nb, split, px);
     if (inQuads(a)) quadSums(isWide(a.type), nb, px + column - ((<usize>nb) << 5));
   }
   const chunk = columns == 1 ? last - first : ROW_CHUNK;
@@ -174,7 +155,7 @@ function superRows(
     for (let c = 0; c < columns; c++) {
       const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
       const pw = pa + <usize>r * a.nb1;
-      if (inQuads(a)) dotQuads(a.type, pw, rows / QUAD_ROWS, nb, scratch + <usize>c * column, py);
+      if (inQuads(a)) dotSuperQuads(a.type, pw, rows / QUAD_ROWS, nb, scratch + <usize>c * column, py);
       else dotSuperRows(a.type, pw, a.nb1, rows, nb, scratch + <usize>c * column, py);
     }
   }
@@ -194,7 +175,7 @@ function superPanels(
   const a = n.src0!;
   const b = n.src1!;
   const nb = a.ne0 >> 8;
-  const split = isSplit(a.type);
+  const split = splitFor(a.type, inQuads(a), true);
   const lanes = split ? 2 : 4;
   const panel = scratch + SUPER_TILE_BYTES;
   const groups = panel + superPanelBytes(nb);
@@ -208,7 +189,7 @@ function superPanels(
     expandSuperGroup(p0, p1, p2, p3, nb, split, p);
   }
   const step: usize = split ? 64 : 32;
-  const weights = hasMinima(a.type) ? MINIMA : a.type == Type.IQ4_XS ? NO_WEIGHTS : ZERO_POINT;
+  const weights = weightsFor(a.type, inQuads(a));
   for (let u = first; u < last; u++) {
     const r = u * PANEL_ROWS;
     const rows = min(PANEL_ROWS, a.ne1 - r);
@@ -241,13 +222,14 @@ function blockPanels(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 >> 5;
-  const kind = spreadOf(a);
+  const kind = spreadFor(a.type, inQuads(a), true);
+  const zero = zeroFor(a.type, inQuads(a), true);
   const lanes = groupColumns(kind);
   const panel = scratch + TILE_BYTES;
   const groups = panel + panelBytes(nb);
   const group = groupBytes(nb);
   for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
-    expand(n.src1!, pb, c, columns, nb, kind, zeroOf(a), p);
+    expand(n.src1!, pb, c, columns, nb, kind, zero, p);
   }
   const step: usize = kind == SPLIT ? 64 : 32;
   for (let u = first; u < last; u++) {

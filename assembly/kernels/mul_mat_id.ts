@@ -10,7 +10,7 @@
 import { dotRows, kindOf, zeroPoint } from "../matmul/blocks";
 import { columnBytes, expandColumn } from "../matmul/columns";
 import { TAIL_BYTES, dotRowsF } from "../matmul/floats";
-import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
+import { dotSuperRows, expandSuper, isSplit, superColumnBytes } from "../matmul/super";
 import { Type } from "../abi";
 import { Node, liveRowsOf, rowAt, share } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
@@ -85,7 +85,7 @@ function product(n: Node, x: i32, count: i32, first: i32, last: i32, scratch: us
 function spreadBytes(a: Node): usize {
   const block = blockSize(a.type);
   if (block == 32) return columnBytes(kindOf(a.type), a.ne0 >> 5);
-  if (block == 256) return superColumnBytes(a.type, a.ne0 >> 8);
+  if (block == 256) return superColumnBytes(isSplit(a.type), a.ne0 >> 8);
   return (<usize>a.ne0) << 2;
 }
 
@@ -96,7 +96,7 @@ function spread(n: Node, i: i32, t: i32, px: usize): void {
   const p = rowAt(b, i % b.ne1, t, 0);
   const block = blockSize(a.type);
   if (block == 32) expandColumn(p, a.ne0 >> 5, zeroPoint(a.type), kindOf(a.type), px);
-  else if (block == 256) expandSuper(a.type, p, a.ne0 >> 8, px);
+  else if (block == 256) expandSuper(p, a.ne0 >> 8, isSplit(a.type), px);
   else if (b.type == Type.F32) memory.copy(px, p, (<usize>a.ne0) << 2);
   else dequantizeRow(b.type, p, px, a.ne0);
 }

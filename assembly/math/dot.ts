@@ -27,6 +27,13 @@ export function dotq(x: v128, q: v128, acc: v128): v128 {
   else return i32x4.add(acc, i32x4.dot_i16x8_s(x, q));
 }
 
+/** Four f32 cut to integers. Finite and in range: then every engine gives the same. */
+@inline
+export function truncated(v: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return i32x4.relaxed_trunc_f32x4_s(v);
+  else return i32x4.trunc_sat_f32x4_s(v);
+}
+
 /** What an engine's relaxed dot makes of operand q beyond 0..127, where it is exact: nothing known, u8, or i8. */
 export const WIDE_NONE: i32 = 0;
 export const WIDE_UNSIGNED: i32 = 1;
@@ -49,6 +56,13 @@ export function wideBias(): v128 {
 @inline
 export function wideZero(): i32 {
   return wideDot() == WIDE_UNSIGNED ? 128 : 0;
+}
+
+/** Entries of a table of 16 bytes; indices below 16. */
+@inline
+export function lookup(table: v128, v: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return i8x16.relaxed_swizzle(table, v);
+  else return i8x16.swizzle(table, v);
 }
 
 /** Mask for nibbles(). From memory: a v128 constant in a loop would be made anew at every use. */

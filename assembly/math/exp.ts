@@ -22,6 +22,8 @@ const SQRT_HALF: usize = 92;
 const ERFC_MAX: usize = 96;
 const ERFC_P: usize = 100; // 10 terms
 const LOG1P_P: usize = 140; // 4 terms
+const NEAREST: usize = 156; // 1.5 * 2^23: what is added to it is rounded to an integer, half to even
+const EXP_NORMAL: usize = 160; // ln 2^-126
 // prettier-ignore
 const C = memory.data<f32>([
   -104, 89, 1.44269504, 0.693359375, -2.12194440e-4,
@@ -33,6 +35,7 @@ const C = memory.data<f32>([
   -0.05505172908306122, 0.26390528678894043, -0.44148242473602295, 0.22119677066802979, 0.017073333263397217,
   0.18125192821025848, 0.2497928887605667, 0.28109854459762573, 0.28222137689590454, -0.000006010818651702721,
   0.14012232422828674, 0.13999569416046143, 0.20010849833488464, 0.3333320617675781,
+  12582912, -87.3365447,
 ]);
 
 
@@ -54,20 +57,37 @@ export function mulAdd(a: v128, b: v128, c: v128): v128 {
 @inline
 export function exp4(x: v128): v128 {
   x = f32x4.pmax(f32x4.pmin(x, c(EXP_MAX)), c(EXP_MIN));
-  const n = f32x4.nearest(f32x4.mul(x, c(LOG2E)));
+  const t = f32x4.add(f32x4.mul(x, c(LOG2E)), c(NEAREST));
+  const p = exp2Fraction(x, t);
+  // 2^n in two factors, because n reaches from -150 to 128
+  const k = i32x4.sub(t, c(NEAREST));
+  const half = i32x4.shr_s(k, 1);
+  const rest = i32x4.sub(k, half);
+  return f32x4.mul(
+    f32x4.mul(p, i32x4.add(i32x4.shl(half, 23), c(ONE))),
+    i32x4.add(i32x4.shl(rest, 23), c(ONE)),
+  );
+}
+
+/** As exp4(), for x up to 0; results that would be subnormal are 0. */
+@inline
+export function expDown4(x: v128): v128 {
+  const t = f32x4.add(f32x4.mul(x, c(LOG2E)), c(NEAREST));
+  const e = f32x4.mul(exp2Fraction(x, t), i32x4.add(i32x4.shl(t, 23), c(ONE)));
+  return v128.andnot(e, f32x4.lt(x, c(EXP_NORMAL)));
+}
+
+// e^x / 2^n; n stands in the low bits of t, the nearest integer of x / ln 2 above NEAREST.
+@inline
+function exp2Fraction(x: v128, t: v128): v128 {
+  const n = f32x4.sub(t, c(NEAREST));
   let r = f32x4.sub(x, f32x4.mul(n, c(LN2_HIGH)));
   r = f32x4.sub(r, f32x4.mul(n, c(LN2_LOW)));
   let p = mulAdd(c(EXP_P), r, c(EXP_P + 4));
   p = mulAdd(p, r, c(EXP_P + 8));
   p = mulAdd(p, r, c(EXP_P + 12));
   p = mulAdd(p, r, c(EXP_P + 16));
-  p = f32x4.add(mulAdd(f32x4.mul(r, r), p, r), c(ONE));
-  // 2^n in two factors, because n reaches from -150 to 128
-  const k = i32x4.trunc_sat_f32x4_s(n);
-  const half = i32x4.shr_s(k, 1);
-  const rest = i32x4.sub(k, half);
-  p = f32x4.mul(p, i32x4.add(i32x4.shl(half, 23), c(ONE)));
-  return f32x4.mul(p, i32x4.add(i32x4.shl(rest, 23), c(ONE)));
+  return f32x4.add(mulAdd(f32x4.mul(r, r), p, r), c(ONE));
 }
 
 /** 1 / (1 + e^-x); error below 1.5e-7. */

@@ -4,7 +4,8 @@
 // order for one row and for two, and whatever the tile's bounds: a score is four partial sums over k modulo 4, a value
 // is summed cell by cell.
 
-import { exp4 } from "../math/exp";
+import { expDown4 } from "../math/exp";
+import { hmax } from "../math/round";
 import { lane0, lane1, lane2, lane3 } from "./tile";
 
 // Lane i is the sum of argument i, (0 + 2) + (1 + 3).
@@ -124,12 +125,19 @@ function dotsOfTwo(
   v128.store(s, sums(e, f, g, h));
 }
 
-/** Largest score; NaN if there is one. Scores up to the multiples of four around [a, b) are read. */
+/**
+ * Largest score. NaN loses to numbers, and is the result only where there are none above -Infinity. Scores up to the
+ * multiples of four around [a, b) are read.
+ */
 export function highest(p: usize, a: i32, b: i32): f32 {
+  const end = p + ((<usize>b) << 2);
+  p += (<usize>(a & ~3)) << 2;
   let m = f32x4.splat(-Infinity);
-  for (let c = a & ~3; c < b; c += 4) m = f32x4.max(m, v128.load(p + ((<usize>c) << 2)));
-  const lo = max<f32>(f32x4.extract_lane(m, 0), f32x4.extract_lane(m, 1));
-  return max<f32>(lo, max<f32>(f32x4.extract_lane(m, 2), f32x4.extract_lane(m, 3)));
+  for (let q = p; q < end; q += 16) m = f32x4.pmax(m, v128.load(q));
+  const top = hmax(m);
+  if (top != -Infinity) return top;
+  for (; p < end; p += 16) m = f32x4.add(m, v128.load(p));
+  return sumOf(m);
 }
 
 /** Turns scores into weights e^(z - top); returns their sum. */
@@ -138,12 +146,17 @@ export function weigh(p: usize, a: i32, b: i32, top: f32): f32 {
   let sum = f32x4.splat(0);
   for (let c = a & ~3; c < b; c += 4) {
     const pc = p + ((<usize>c) << 2);
-    const e = exp4(f32x4.sub(v128.load(pc), t));
+    const e = expDown4(f32x4.sub(v128.load(pc), t));
     v128.store(pc, e);
     sum = f32x4.add(sum, e);
   }
-  const z = sums(sum, sum, sum, sum);
-  return f32x4.extract_lane(z, 0);
+  return sumOf(sum);
+}
+
+
+@inline
+function sumOf(x: v128): f32 {
+  return f32x4.extract_lane(sums(x, x, x, x), 0);
 }
 
 /** acc += weight * v over the cells; v is not read where the weight is zero. `bytes` of an accumulator. */

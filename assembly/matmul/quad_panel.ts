@@ -3,10 +3,22 @@
 // A vector of a quad, four bytes of each of its rows, is half of eight rows' as it stands in a panel.
 
 import { Type } from "../abi";
-import { VECTORS, signedCodes, unsignedCodes, wideBias } from "../math/dot";
-import { LIFT, LIFTED, liftedScales, quadMask } from "../quants/quad";
-import { QuadQ4_K, QuadQ6_K } from "../quants/quads_256";
-import { QuadQ4_0, QuadQ5_0, QuadQ8_0 } from "../quants/quads_32";
+import { lookup, signedCodes, unsignedCodes, wideBias, wideZero } from "../math/dot";
+import { LIFT, LIFTED, ONE_21, ONE_23, liftedScales, powers, quadMask } from "../quants/quad";
+import { BYTES, FIVES, NIBBLES, SIXES, THREES, TWOS, fourOf, runBytes } from "../quants/quad_codes";
+import {
+  bytesOf,
+  codesAt,
+  formOf,
+  hasLevels,
+  hasMin,
+  hasTable,
+  isSuper,
+  tableOf,
+  zeroOf,
+} from "../quants/quad_types";
+import { minsOf, scalesOf } from "../quants/quads_256";
+import { isWide } from "../quants/super";
 import { SEEDED, codeBytes } from "./columns";
 import { GROUP, factorsAt, scalesAt, weightsAt } from "./super_panel";
 
@@ -17,26 +29,41 @@ export function unpackQuads(type: i32, pw: usize, nbw: usize, rows: i32, nb: i32
 }
 
 function unpackQuad(type: i32, pw: usize, nb: i32, pp: usize): void {
-  switch (type) {
-    case Type.Q4_0:
-      return unpackBlocks<QuadQ4_0>(pw, nb, pp);
-    case Type.Q5_0:
-      return unpackBlocks<QuadQ5_0>(pw, nb, pp);
-    case Type.Q8_0:
-      return unpackBlocks<QuadQ8_0>(pw, nb, pp);
-    case Type.Q4_K:
-      return unpackSupers<QuadQ4_K>(pw, nb, pp);
-    case Type.Q6_K:
-      return unpackSupers<QuadQ6_K>(pw, nb, pp);
+  if (isSuper(type)) unpackSupers(type, pw, nb, pp);
+  else unpackBlocks(type, pw, nb, pp);
+}
+
+/** The code of a level of 0 in a panel. */
+export function panelLevelZero(): i32 {
+  if (ASC_FEATURE_RELAXED_SIMD) return wideZero();
+  else return 128;
+}
+
+// `count` times 32 codes of four rows, `step` bytes apart.
+function unpackRuns(type: i32, w: usize, step: usize, count: i32, pp: usize): void {
+  switch (formOf(type)) {
+    case NIBBLES:
+      if (hasTable(type)) unpackLevels(type, w, step, count, pp);
+      else unpackNibbles(w, step, count, pp);
+      break;
+    case FIVES:
+      return unpackFives(w, step, count, pp);
+    case BYTES:
+      return unpackBytes(w, step, count, pp);
+    case SIXES:
+      return unpackSixes(w, step, count, pp);
+    case THREES:
+      return unpackThrees(w, step, count, pp);
     default:
-      unreachable();
+      return unpackTwos(w, step, count, pp);
   }
 }
 
-// Codes of four consecutive k: place t of the four places of 16.
+// Codes of four consecutive k: place t of the eight places of 32.
 @inline
 function storeFour(p: usize, t: i32, v: v128, signed: bool, bias: v128): void {
-  p += (<usize>t) << 5;
+  p += (<usize>(t & 3)) << 5;
+  if (t > 3) p += GROUP;
   if (ASC_FEATURE_RELAXED_SIMD) v128.store(p, signed ? v128.xor(v, bias) : v);
   else {
     v128.store(p, signed ? signedCodes(v, 0) : unsignedCodes(v, 0));
@@ -44,46 +71,89 @@ function storeFour(p: usize, t: i32, v: v128, signed: bool, bias: v128): void {
   }
 }
 
-function unpackBlocks<T>(pw: usize, nb: i32, pp: usize): void {
-  const t = changetype<T>(<usize>0);
+
+@inline
+function unpackForm(form: i32, w: usize, step: usize, count: i32, pp: usize): void {
   const bias = wideBias();
-  let pd = pp + 8 * codeBytes(SEEDED, nb);
-  for (const end = pd + ((<usize>nb) << 5); pd < end; pd += 32, pw += t.bytes()) {
-    v128.store(pd, liftedScales(pw, quadMask(LIFTED), quadMask(LIFT)));
-    storeFour(pp, 0, t.four(pw, 0), t.signed(), bias);
-    storeFour(pp, 1, t.four(pw, 1), t.signed(), bias);
-    storeFour(pp, 2, t.four(pw, 2), t.signed(), bias);
-    storeFour(pp, 3, t.four(pw, 3), t.signed(), bias);
-    pp += (<usize>VECTORS) << 6;
-    storeFour(pp, 0, t.four(pw, 4), t.signed(), bias);
-    storeFour(pp, 1, t.four(pw, 5), t.signed(), bias);
-    storeFour(pp, 2, t.four(pw, 6), t.signed(), bias);
-    storeFour(pp, 3, t.four(pw, 7), t.signed(), bias);
-    pp += (<usize>VECTORS) << 6;
+  for (; count > 0; count--, w += step, pp += 2 * GROUP) {
+    storeFour(pp, 0, fourOf(form, w, 0), form == BYTES, bias);
+    storeFour(pp, 1, fourOf(form, w, 1), form == BYTES, bias);
+    storeFour(pp, 2, fourOf(form, w, 2), form == BYTES, bias);
+    storeFour(pp, 3, fourOf(form, w, 3), form == BYTES, bias);
+    storeFour(pp, 4, fourOf(form, w, 4), form == BYTES, bias);
+    storeFour(pp, 5, fourOf(form, w, 5), form == BYTES, bias);
+    storeFour(pp, 6, fourOf(form, w, 6), form == BYTES, bias);
+    storeFour(pp, 7, fourOf(form, w, 7), form == BYTES, bias);
   }
 }
 
-function unpackSupers<T>(pw: usize, nb: i32, pp: usize): void {
-  const t = changetype<T>(<usize>0);
-  const none = i32x4.splat(0);
+function unpackNibbles(w: usize, step: usize, count: i32, pp: usize): void {
+  unpackForm(NIBBLES, w, step, count, pp);
+}
+
+function unpackFives(w: usize, step: usize, count: i32, pp: usize): void {
+  unpackForm(FIVES, w, step, count, pp);
+}
+
+function unpackBytes(w: usize, step: usize, count: i32, pp: usize): void {
+  unpackForm(BYTES, w, step, count, pp);
+}
+
+function unpackSixes(w: usize, step: usize, count: i32, pp: usize): void {
+  unpackForm(SIXES, w, step, count, pp);
+}
+
+function unpackThrees(w: usize, step: usize, count: i32, pp: usize): void {
+  unpackForm(THREES, w, step, count, pp);
+}
+
+function unpackTwos(w: usize, step: usize, count: i32, pp: usize): void {
+  unpackForm(TWOS, w, step, count, pp);
+}
+
+function unpackLevels(type: i32, w: usize, step: usize, count: i32, pp: usize): void {
+  const zero = hasLevels(type) ? panelLevelZero() : 0;
+  const table = i8x16.add(v128.load(tableOf(type)), i8x16.splat(<i8>zero));
+  for (; count > 0; count--, w += step - 64, pp += 2 * GROUP - 128) {
+    for (const end = w + 64; w < end; w += 16, pp += 32) {
+      storeFour(pp, 0, lookup(table, fourOf(NIBBLES, w, 0)), false, table);
+      storeFour(pp, 4, lookup(table, fourOf(NIBBLES, w, 4)), false, table);
+    }
+  }
+}
+
+function unpackBlocks(type: i32, pw: usize, nb: i32, pp: usize): void {
+  unpackRuns(type, pw + codesAt(type), bytesOf(type), nb, pp);
+  let pd = pp + 8 * codeBytes(SEEDED, nb);
+  for (const end = pd + ((<usize>nb) << 5); pd < end; pd += 32, pw += bytesOf(type)) {
+    if (type == Type.MXFP4) v128.store(pd, powers(pw, quadMask(ONE_23), quadMask(ONE_21)));
+    else v128.store(pd, scalesAtQuad(pw));
+    if (hasMin(type)) v128.store(pd + ((<usize>nb) << 5), scalesAtQuad(pw + 8));
+  }
+}
+
+function scalesAtQuad(p: usize): v128 {
+  return liftedScales(p, quadMask(LIFTED), quadMask(LIFT));
+}
+
+function unpackSupers(type: i32, pw: usize, nb: i32, pp: usize): void {
+  const zero = hasLevels(type) ? panelLevelZero() : hasMin(type) ? 1 : zeroOf(type);
   let ps = pp + scalesAt(nb);
   let pm = pp + weightsAt(nb);
   let pd = pp + factorsAt(nb);
-  for (let b = 0; b < nb; b++, pw += t.bytes(), ps += 512, pm += 256, pd += 64) {
-    v128.store(pd, liftedScales(pw, quadMask(LIFTED), quadMask(LIFT)));
-    if (t.hasMin()) v128.store(pd, liftedScales(pw + t.dminAt(), quadMask(LIFTED), quadMask(LIFT)), 32);
-    for (let g = 0; g < 16; g++, pp += GROUP) {
-      storeFour(pp, 0, t.four(pw, g, 0), false, none);
-      storeFour(pp, 1, t.four(pw, g, 1), false, none);
-      storeFour(pp, 2, t.four(pw, g, 2), false, none);
-      storeFour(pp, 3, t.four(pw, g, 3), false, none);
-    }
-    for (let i = 0; i < (t.wide() ? 2 : 4); i++) {
-      const s = t.scales(pw, i);
+  for (let b = 0; b < nb; b++, ps += 512, pm += 256, pd += 64) {
+    v128.store(pd, scalesAtQuad(pw));
+    if (hasMin(type)) v128.store(pd, scalesAtQuad(pw + 8), 32);
+    for (let i = 0; i < (isWide(type) ? 2 : 4); i++) {
+      const s = scalesOf(type, pw, i);
+      const m = hasMin(type) ? minsOf(type, pw, i) : s;
       storeScales(s, ps + ((<usize>i) << 7));
-      if (t.hasMin()) storeMins(t.mins(pw, i), pm + ((<usize>i) << 7));
-      else storeZeros(s, <i16>t.zero(), pm + ((<usize>i) << 6));
+      if (isWide(type)) storeTwice(m, zero, pm + ((<usize>i) << 7));
+      else storePairs(m, zero, pm + ((<usize>i) << 6));
     }
+    unpackRuns(type, pw + codesAt(type), runBytes(formOf(type)), 8, pp);
+    pw += bytesOf(type);
+    pp += 16 * GROUP;
   }
 }
 
@@ -104,27 +174,18 @@ function firstPair(s: v128): v128 {
   return i8x16.shuffle(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
 }
 
-// Zero point times scale, in pairs.
-@inline
-function storeZeros(s: v128, zero: i16, p: usize): void {
-  v128.store(p, i16x8.mul(firstPair(s), i16x8.splat(zero)));
-  v128.store(p, i16x8.mul(firstPair(i32x4.shr_u(s, 16)), i16x8.splat(zero)), 32);
+// Minima or scales, of 16 weights each, times the zero point, in pairs.
+function storePairs(m: v128, zero: i32, p: usize): void {
+  const z = i16x8.splat(<i16>zero);
+  v128.store(p, i16x8.mul(firstPair(m), z));
+  v128.store(p, i16x8.mul(firstPair(i32x4.shr_u(m, 16)), z), 32);
 }
 
-// Each minimum twice.
-@inline
-function storeMins(m: v128, p: usize): void {
-  v128.store(p, i8x16.swizzle(m, v128.load(TWICE)));
-  v128.store(p, i8x16.swizzle(m, v128.load(TWICE, 16)), 32);
-  v128.store(p, i8x16.swizzle(m, v128.load(TWICE, 32)), 64);
-  v128.store(p, i8x16.swizzle(m, v128.load(TWICE, 48)), 96);
+// Of 32 weights each: each twice.
+function storeTwice(m: v128, zero: i32, p: usize): void {
+  const z = i32x4.splat(zero * 0x10001);
+  for (const end = p + 128; p < end; p += 32, m = i32x4.shr_u(m, 8)) {
+    const v = i16x8.shr_s(i16x8.shl(m, 8), 8);
+    v128.store(p, i16x8.mul(i8x16.shuffle(v, v, 0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13), z));
+  }
 }
-
-// Byte j of each lane as two i16, for j = 0..3; 255 clears.
-// prettier-ignore
-const TWICE = memory.data<u8>([
-  0, 255, 0, 255, 4, 255, 4, 255, 8, 255, 8, 255, 12, 255, 12, 255,
-  1, 255, 1, 255, 5, 255, 5, 255, 9, 255, 9, 255, 13, 255, 13, 255,
-  2, 255, 2, 255, 6, 255, 6, 255, 10, 255, 10, 255, 14, 255, 14, 255,
-  3, 255, 3, 255, 7, 255, 7, 255, 11, 255, 11, 255, 15, 255, 15, 255,
-], 16);

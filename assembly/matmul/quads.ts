@@ -1,35 +1,50 @@
-// Rows in quads (quants/quads.ts) times one column of Q8_0 or Q8_K activations: each dot feeds four rows.
+// Rows of blocks of 32 in quads (quants/quads.ts) times one column of Q8_0 or Q8_1 activations: each dot feeds four rows.
 //
-// Every row of a result has the bits that the same row in file order has: the arithmetic is that of matmul/blocks.ts
-// and matmul/super.ts, and so are the columns, but for the sums of Q8_K (quadSums).
+// Every row of a result has the bits that the same row in file order has: the arithmetic is that of matmul/blocks.ts,
+// and so are the columns.
 //
 // Masks stand in locals, loops are rolled and one stream is read: see quants/quad.ts and math/dot.ts.
 
 import { Type } from "../abi";
-import { WIDE_NONE, dotq, wideBias, wideDot } from "../math/dot";
+import { WIDE_NONE, dotq, lookup, wideBias, wideDot } from "../math/dot";
 import {
   EVEN,
   LIFT,
   LIFTED,
-  LOW,
-  X03,
+  ONE_21,
+  ONE_23,
   X07,
   X08,
-  X0C,
   X0F,
   X10,
   X18,
   X1F,
-  X30,
-  X3F,
   bitsFrom,
   liftedScales,
+  powers,
   quadMask,
 } from "../quants/quad";
+import { FIVES } from "../quants/quad_codes";
+import {
+  bytesOf,
+  codesAt,
+  formOf,
+  hasLevels,
+  hasMin,
+  hasTable,
+  levelZero,
+  tableOf,
+} from "../quants/quad_types";
 import { lane0, lane1, lane2, lane3 } from "./tile";
 
-// Bytes of 16 activations of a column, and of half a super-block.
-const X16: usize = ASC_FEATURE_RELAXED_SIMD ? 16 : 32;
+/** Bytes of 16 activations of a column. */
+export const X16: usize = ASC_FEATURE_RELAXED_SIMD ? 16 : 32;
+
+/** True when levels must be dotted in two parts: the engine's dot takes 0..127 only. */
+@inline
+export function inParts(): bool {
+  return ASC_FEATURE_RELAXED_SIMD && wideDot() == WIDE_NONE;
+}
 
 /** `quads` quads of rows at pw times the column of `nb` blocks at px; results to f32 at py. */
 export function dotQuads(type: i32, pw: usize, quads: i32, nb: i32, px: usize, py: usize): void {
@@ -37,39 +52,28 @@ export function dotQuads(type: i32, pw: usize, quads: i32, nb: i32, px: usize, p
   switch (type) {
     case Type.Q4_0:
       return quadsQ4_0(pw, nb, px, py, end);
+    case Type.Q4_1:
+      return quadsQ4_1(pw, nb, px, py, end);
     case Type.Q5_0:
       return quadsQ5_0(pw, nb, px, py, end);
+    case Type.Q5_1:
+      return quadsQ5_1(pw, nb, px, py, end);
     case Type.Q8_0:
       return wideDot() == WIDE_NONE ? quadsQ8_0(pw, nb, px, py, end) : quadsWide(pw, nb, px, py, end);
-    case Type.Q4_K:
-      return quadsQ4_K(pw, nb, px, py, end);
-    case Type.Q6_K:
-      return quadsQ6_K(pw, nb, px, py, end);
+    case Type.IQ4_NL:
+      if (inParts()) quadsParts(pw, nb, px, py, end);
+      else quadsIQ4_NL(pw, nb, px, py, end);
+      break;
+    case Type.MXFP4:
+      return quadsMXFP4(pw, nb, px, py, end);
     default:
       unreachable();
   }
 }
 
-/**
- * Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at ps for quads: 16 i16 in the order 0 2 1 3 of
- * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order.
- */
-export function quadSums(wide: bool, nb: i32, ps: usize): void {
-  for (const end = ps + ((<usize>nb) << 5); ps < end; ps += 32) {
-    let a = v128.load(ps);
-    let b = v128.load(ps, 16);
-    if (wide) {
-      a = i16x8.narrow_i32x4_s(i32x4.extadd_pairwise_i16x8_s(a), i32x4.extadd_pairwise_i16x8_s(b));
-      b = a;
-    }
-    v128.store(ps, i8x16.shuffle(a, a, 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
-    v128.store(ps, i8x16.shuffle(b, b, 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15), 16);
-  }
-}
-
 // acc += codes of four rows (0..127) times four activations at x.
 @inline
-function dotFour(x: usize, q: v128, acc: v128, even: v128): v128 {
+export function dotFour(x: usize, q: v128, acc: v128, even: v128): v128 {
   if (ASC_FEATURE_RELAXED_SIMD) return dotq(v128.load32_splat(x), q, acc);
   else {
     acc = dotq(v128.load32_splat(x), v128.and(q, even), acc);
@@ -77,9 +81,9 @@ function dotFour(x: usize, q: v128, acc: v128, even: v128): v128 {
   }
 }
 
-// Four rows of 32 weights in nibbles at w.
+/** Four rows of 32 weights in nibbles at w. */
 @inline
-function nibbles32(w: usize, x: usize, seed: v128, m: v128, even: v128): v128 {
+export function nibbles32(w: usize, x: usize, seed: v128, m: v128, even: v128): v128 {
   let i = seed;
   let j = i32x4.splat(0);
   let v = v128.load(w);
@@ -97,33 +101,50 @@ function nibbles32(w: usize, x: usize, seed: v128, m: v128, even: v128): v128 {
   return i32x4.add(i, j);
 }
 
-// One term of four rows: integer sums times the scales, times that of the activations.
+/** The same by a table of levels at 0..127; `parts`: and of what goes beyond. */
 @inline
-function term(i: v128, scales: v128, d: v128): v128 {
+export function levels32(
+  w: usize,
+  x: usize,
+  seed: v128,
+  m: v128,
+  even: v128,
+  table: v128,
+  rest: v128,
+  parts: bool,
+): v128 {
+  let i = seed;
+  let j = i32x4.splat(0);
+  for (const end = w + 64; w < end; w += 16, x += 4) {
+    const v = v128.load(w);
+    const a = v128.and(v, m);
+    const b = bitsFrom(v, 4, m);
+    i = dotFour(x, lookup(table, a), i, even);
+    j = dotFour(x + X16, lookup(table, b), j, even);
+    if (parts) {
+      i = dotFour(x, lookup(rest, a), i, even);
+      j = dotFour(x + X16, lookup(rest, b), j, even);
+    }
+  }
+  return i32x4.add(i, j);
+}
+
+/** The levels of a type as levels32() wants them. */
+@inline
+export function levelsOf(type: i32): v128 {
+  const table = v128.load(tableOf(type));
+  return hasLevels(type) ? i8x16.add(table, i8x16.splat(<i8>levelZero())) : table;
+}
+
+/** One term of four rows: integer sums times the scales, times that of the activations. */
+@inline
+export function term(i: v128, scales: v128, d: v128): v128 {
   return f32x4.mul(f32x4.convert_i32x4_s(i), f32x4.mul(scales, d));
 }
 
-function quadsQ4_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  const m = quadMask(X0F);
-  const even = quadMask(EVEN);
-  const lifted = quadMask(LIFTED);
-  const lift = quadMask(LIFT);
-  const pd = px + ((<usize>nb * X16) << 1);
-  const seeds = (<usize>nb) << 2;
-  for (; y < end; y += 16) {
-    let sum = f32x4.splat(0);
-    let x = px;
-    for (let d = pd; d < pd + seeds; d += 4, x += 2 * X16, w += 72) {
-      const i = nibbles32(w + 8, x, v128.load32_splat(d + seeds), m, even);
-      sum = f32x4.add(sum, term(i, liftedScales(w, lifted, lift), v128.load32_splat(d)));
-    }
-    v128.store(y, sum);
-  }
-}
-
-// Four rows of 32 five-bit weights at w.
+/** Four rows of 32 five-bit weights at w. */
 @inline
-function five32(
+export function five32(
   w: usize,
   x: usize,
   seed: v128,
@@ -150,26 +171,72 @@ function five32(
   return i32x4.add(i, dotFour(x + X16 + 12, v128.or(bitsFrom(e, 5, m07), top), j, even));
 }
 
-function quadsQ5_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  const m = quadMask(X1F);
-  const m07 = quadMask(X07);
-  const m18 = quadMask(X18);
-  const m08 = quadMask(X08);
-  const m10 = quadMask(X10);
+// Any type but Q8_0.
+@inline
+function blocksOf(type: i32, parts: bool, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  const five = formOf(type) == FIVES;
+  const exponents = type == Type.MXFP4;
+  const m = quadMask(five ? X1F : X0F);
+  const m07 = five ? quadMask(X07) : m;
+  const m18 = five ? quadMask(X18) : m;
+  const m08 = five ? quadMask(X08) : m;
+  const m10 = five ? quadMask(X10) : m;
   const even = quadMask(EVEN);
-  const lifted = quadMask(LIFTED);
-  const lift = quadMask(LIFT);
+  const lifted = quadMask(exponents ? ONE_23 : LIFTED);
+  const lift = quadMask(exponents ? ONE_21 : LIFT);
+  const all = hasTable(type) ? levelsOf(type) : m;
+  const table = parts ? i8x16.min_u(all, i8x16.splat(127)) : all;
+  const rest = parts ? i8x16.sub(all, table) : m;
   const pd = px + ((<usize>nb * X16) << 1);
   const seeds = (<usize>nb) << 2;
   for (; y < end; y += 16) {
     let sum = f32x4.splat(0);
     let x = px;
-    for (let d = pd; d < pd + seeds; d += 4, x += 2 * X16, w += 88) {
-      const i = five32(w + 8, x, v128.load32_splat(d + seeds), m, m07, m18, m08, m10, even);
-      sum = f32x4.add(sum, term(i, liftedScales(w, lifted, lift), v128.load32_splat(d)));
+    for (let d = pd; d < pd + seeds; d += 4, x += 2 * X16, w += bytesOf(type)) {
+      const s = v128.load32_splat(d + seeds);
+      const seed = hasMin(type) ? i32x4.splat(0) : s;
+      const p = w + codesAt(type);
+      const i = five
+        ? five32(p, x, seed, m, m07, m18, m08, m10, even)
+        : hasTable(type)
+          ? levels32(p, x, seed, m, even, table, rest, parts)
+          : nibbles32(p, x, seed, m, even);
+      const scales = exponents ? powers(w, lifted, lift) : liftedScales(w, lifted, lift);
+      const v = term(i, scales, v128.load32_splat(d));
+      const min = hasMin(type) ? f32x4.mul(liftedScales(w + 8, lifted, lift), s) : s;
+      sum = f32x4.add(sum, hasMin(type) ? f32x4.add(v, min) : v);
     }
     v128.store(y, sum);
   }
+}
+
+function quadsQ4_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  blocksOf(Type.Q4_0, false, w, nb, px, y, end);
+}
+
+function quadsQ4_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  blocksOf(Type.Q4_1, false, w, nb, px, y, end);
+}
+
+function quadsQ5_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  blocksOf(Type.Q5_0, false, w, nb, px, y, end);
+}
+
+function quadsQ5_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  blocksOf(Type.Q5_1, false, w, nb, px, y, end);
+}
+
+function quadsIQ4_NL(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  blocksOf(Type.IQ4_NL, false, w, nb, px, y, end);
+}
+
+// IQ4_NL inParts().
+function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) blocksOf(Type.IQ4_NL, true, w, nb, px, y, end);
+}
+
+function quadsMXFP4(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  blocksOf(Type.MXFP4, false, w, nb, px, y, end);
 }
 
 // 16 signed weights of four rows times lo and hi of the activations (relaxed), or their even and odd ones (baseline).
@@ -240,113 +307,6 @@ function quadsWide(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
       const i = wide16(w + 8, v128.load(x), v128.load32_splat(d + seeds), bias);
       const j = wide16(w + 72, v128.load(x, 16), i32x4.splat(0), bias);
       sum = f32x4.add(sum, term(i32x4.add(i, j), liftedScales(w, lifted, lift), v128.load32_splat(d)));
-    }
-    v128.store(y, sum);
-  }
-}
-
-// Bytes of four rows (of one sign, below 128) times four sums at s, in the order 0 2 1 3.
-@inline
-function weigh(v: v128, s: usize, acc: v128, even: v128): v128 {
-  acc = i32x4.add(acc, i32x4.dot_i16x8_s(v128.and(v, even), v128.load32_splat(s)));
-  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 8), v128.load32_splat(s, 4)));
-}
-
-
-@inline
-function weighSigned(v: v128, s: usize, acc: v128): v128 {
-  acc = i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(i16x8.shl(v, 8), 8), v128.load32_splat(s)));
-  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(v, 8), v128.load32_splat(s, 4)));
-}
-
-// Half a super-block of Q4_K at w: four runs of 32; the scale of the current one is the lowest byte of each lane.
-@inline
-function runs4(w: usize, x: usize, scales: v128, acc: v128, m: v128, even: v128, low: v128): v128 {
-  const end = w + 256;
-  do {
-    acc = i32x4.add(acc, i32x4.mul(nibbles32(w, x, i32x4.splat(0), m, even), v128.and(scales, low)));
-    scales = i32x4.shr_u(scales, 8);
-    w += 64;
-    x += 2 * X16;
-  } while (w < end);
-  return acc;
-}
-
-function quadsQ4_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  const m = quadMask(X0F);
-  const even = quadMask(EVEN);
-  const low = quadMask(LOW);
-  const m3f = quadMask(X3F);
-  const m03 = quadMask(X03);
-  const m0c = quadMask(X0C);
-  const m30 = quadMask(X30);
-  const lifted = quadMask(LIFTED);
-  const lift = quadMask(LIFT);
-  const pd = px + ((<usize>nb * X16) << 4);
-  const last = pd + ((<usize>nb) << 2);
-  for (; y < end; y += 16) {
-    let sum = f32x4.splat(0);
-    let x = px;
-    let s = last;
-    for (let d = pd; d < last; d += 4, s += 32, x += 16 * X16, w += 576) {
-      const s0 = v128.load(w, 16);
-      const s1 = v128.load(w, 32);
-      const s2 = v128.load(w, 48);
-      const tops = v128.or(v128.or(bitsFrom(s0, 6, m03), bitsFrom(s1, 4, m0c)), bitsFrom(s2, 2, m30));
-      const mins = weigh(tops, s + 8, weigh(v128.and(s2, m3f), s, i32x4.splat(0), even), even);
-      let i = runs4(w + 64, x, v128.and(s0, m3f), i32x4.splat(0), m, even, low);
-      i = runs4(w + 320, x + 8 * X16, v128.and(s1, m3f), i, m, even, low);
-      const dx = v128.load32_splat(d);
-      const v = term(i, liftedScales(w, lifted, lift), dx);
-      sum = f32x4.add(sum, f32x4.sub(v, term(mins, liftedScales(w + 8, lifted, lift), dx)));
-    }
-    v128.store(y, sum);
-  }
-}
-
-// 16 six-bit weights of four rows at w.
-@inline
-function six16(w: usize, x: usize, m: v128, m03: v128, m0c: v128, m30: v128, even: v128): v128 {
-  const a = v128.load(w);
-  const b = v128.load(w, 16);
-  const c = v128.load(w, 32);
-  let i = dotFour(x, v128.and(a, m), i32x4.splat(0), even);
-  i = dotFour(x + 4, v128.and(b, m), i, even);
-  i = dotFour(x + 8, v128.and(c, m), i, even);
-  const tops = v128.or(v128.or(bitsFrom(a, 6, m03), bitsFrom(b, 4, m0c)), bitsFrom(c, 2, m30));
-  return dotFour(x + 12, tops, i, even);
-}
-
-function quadsQ6_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  const m = quadMask(X3F);
-  const even = quadMask(EVEN);
-  const m03 = quadMask(X03);
-  const m0c = quadMask(X0C);
-  const m30 = quadMask(X30);
-  const lifted = quadMask(LIFTED);
-  const lift = quadMask(LIFT);
-  const pd = px + ((<usize>nb * X16) << 4);
-  const last = pd + ((<usize>nb) << 2);
-  for (; y < end; y += 16) {
-    let sum = f32x4.splat(0);
-    let x = px;
-    let s = last;
-    for (let d = pd; d < last; d += 4, w += 840) {
-      let acc = i32x4.splat(0);
-      let zeros = acc;
-      let g = w + 72;
-      for (let ps = w + 8; ps < w + 72; ps += 16, s += 8) {
-        let scales = v128.load(ps);
-        zeros = weighSigned(scales, s, zeros);
-        // groups of 16; the scale of the current one is the lowest byte of each lane
-        for (const next = g + 192; g < next; g += 48, x += X16) {
-          const scale = i32x4.shr_s(i32x4.shl(scales, 24), 24);
-          acc = i32x4.add(acc, i32x4.mul(six16(g, x, m, m03, m0c, m30, even), scale));
-          scales = i32x4.shr_u(scales, 8);
-        }
-      }
-      acc = i32x4.sub(acc, i32x4.shl(zeros, 5));
-      sum = f32x4.add(sum, term(acc, liftedScales(w, lifted, lift), v128.load32_splat(d)));
     }
     v128.store(y, sum);
   }

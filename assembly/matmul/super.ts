@@ -20,7 +20,7 @@ import { hi, lo } from "./columns";
 
 const BYTES: usize = 292;
 
-/** True when the activations must be split for weights of a type. */
+/** True when the activations must be split for weights of a type in file order. */
 export function isSplit(type: i32): bool {
   return ASC_FEATURE_RELAXED_SIMD && type == Type.IQ4_XS;
 }
@@ -32,13 +32,12 @@ function groupBytes(split: bool): usize {
 }
 
 /** Bytes of a column of `nb` super-blocks. */
-export function superColumnBytes(type: i32, nb: i32): usize {
-  return <usize>nb * (16 * groupBytes(isSplit(type)) + 36);
+export function superColumnBytes(split: bool, nb: i32): usize {
+  return <usize>nb * (16 * groupBytes(split) + 36);
 }
 
-/** One column of `nb` super-blocks at p to px, for weights of `type`. */
-export function expandSuper(type: i32, p: usize, nb: i32, px: usize): void {
-  const split = isSplit(type);
+/** One column of `nb` super-blocks at p to px. */
+export function expandSuper(p: usize, nb: i32, split: bool, px: usize): void {
   const step = groupBytes(split);
   let pd = px + <usize>nb * 16 * step;
   let ps = pd + ((<usize>nb) << 2);
@@ -60,16 +59,6 @@ function expand16(v: v128, px: usize, split: bool): void {
     v128.store(px, signedCodes(v, 0));
     v128.store(px, signedCodes(v, 1), 16);
   }
-}
-
-/** A scale of the type serves 32 weights, not 16. */
-export function isWide(type: i32): bool {
-  return type == Type.Q4_K || type == Type.Q5_K || type == Type.IQ4_XS;
-}
-
-/** The type's blocks have minima; else, IQ4_XS apart, a zero point. */
-export function hasMinima(type: i32): bool {
-  return type == Type.Q2_K || type == Type.Q4_K || type == Type.Q5_K;
 }
 
 /** `rows` rows at pw, stride nbw, times the column of `nb` super-blocks at px; results to f32 at py. */

@@ -166,11 +166,9 @@ function unpackFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, nb: i32, pp: 
   let pm = pp + weightsAt(nb);
   let pd = pp + factorsAt(nb);
   for (let b = 0; b < nb; b++) {
-    for (let half = 0; half < 2; half++, pp += 8 * GROUP) {
-      unpackRun<T>(p0, p1, p2, p3, half, 0, pp);
-      unpackRun<T>(p0, p1, p2, p3, half, 1, pp + 2 * GROUP);
-      unpackRun<T>(p0, p1, p2, p3, half, 2, pp + 4 * GROUP);
-      unpackRun<T>(p0, p1, p2, p3, half, 3, pp + 6 * GROUP);
+    for (let run = 0; run < 8; run++, pp += 2 * GROUP) {
+      unpackGroup<T>(p0, p1, p2, p3, run, 0, pp);
+      unpackGroup<T>(p0, p1, p2, p3, run, 1, pp + GROUP);
     }
     unpackScales<T>(p0, p1, p2, p3, ps);
     unpackWeights<T>(p0, p1, p2, p3, pm);
@@ -187,27 +185,12 @@ function unpackFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, nb: i32, pp: 
 
 
 @inline
-function unpackRun<T>(p0: usize, p1: usize, p2: usize, p3: usize, half: i32, j: i32, pp: usize): void {
-  unpackGroup<T>(p0, p1, p2, p3, half, j, 0, pp);
-  unpackGroup<T>(p0, p1, p2, p3, half, j, 1, pp + GROUP);
-}
-
-
-@inline
-function unpackGroup<T>(
-  p0: usize,
-  p1: usize,
-  p2: usize,
-  p3: usize,
-  half: i32,
-  j: i32,
-  h: i32,
-  pp: usize,
-): void {
+function unpackGroup<T>(p0: usize, p1: usize, p2: usize, p3: usize, run: i32, h: i32, pp: usize): void {
   const t = changetype<T>(<usize>0);
-  const a = t.codes(p0, half, j, h);
-  const b = t.codes(p1, half, j, h);
-  storeCodes(pp, 32, a, b, t.codes(p2, half, j, h), t.codes(p3, half, j, h), t.signed());
+  const a = t.codes(p0, run >> 2, run & 3, h);
+  const b = t.codes(p1, run >> 2, run & 3, h);
+  const c = t.codes(p2, run >> 2, run & 3, h);
+  storeCodes(pp, 32, a, b, c, t.codes(p3, run >> 2, run & 3, h), t.signed());
 }
 
 function unpackScales<T>(p0: usize, p1: usize, p2: usize, p3: usize, ps: usize): void {

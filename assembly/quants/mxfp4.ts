@@ -6,8 +6,8 @@ import { byteMask, halfOf, nibbleBytes, unsignedCodes } from "../math/dot";
 
 const BYTES: usize = 17;
 
-// T + 12, so that codes are unsigned.
-const TABLE = memory.data<u8>([12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0], 16);
+/** T + 12, so that codes are unsigned. */
+export const TABLE: usize = memory.data<u8>([12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0], 16);
 
 /** The block as the integer dot products see it; methods as in Q4_0. */
 @unmanaged
@@ -70,9 +70,9 @@ export class MXFP4 {
   }
 }
 
-// 2^(e - 128); the first two are subnormal.
+/** 2^(e - 128); the first two are subnormal. */
 @inline
-function power(e: u32): f32 {
+export function power(e: u32): f32 {
   return reinterpret<f32>(e < 2 ? 0x200000 << e : (e - 1) << 23);
 }
 

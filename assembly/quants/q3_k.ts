@@ -9,7 +9,7 @@
 import { f16ToF32 } from "../math/f16";
 import { packPairs } from "./q2_k";
 import { BLOCK_SCALES } from "./search";
-import { dequantizeSuper, oneBit, twoBits } from "./super";
+import { dequantizeSuper, oneBit, packTops, twoBits } from "./super";
 import { searchThrees } from "./super_search";
 
 /** Half a super-block at a time; methods as in quants/super.ts. */
@@ -92,12 +92,7 @@ export function dequantizeQ3_K(px: usize, py: usize, n: i32): void {
 export function quantizeQ3_K(px: usize, pq: usize, py: usize, n: i32, ps: usize): void {
   for (const end = px + ((<usize>n) << 2); px < end; px += 1024, py += 110) {
     store<u16>(py, <u16>searchThrees(px, pq, ps), 108);
-    memory.fill(py, 0, 32);
-    for (let i: usize = 0; i < 256; i++) {
-      const high = load<u8>(ps + i) >> 2;
-      const shift = <u8>(i >> 5);
-      store<u8>(py + (i & 31), load<u8>(py + (i & 31)) | (high << shift));
-    }
+    packTops(ps, 2, py);
     packPairs(ps, py + 32);
     packScales(ps + BLOCK_SCALES, py + 96);
     if (pq != 0) pq += 1024;

@@ -7,7 +7,7 @@
 import { f16ToF32 } from "../math/f16";
 import { packRuns } from "./q4_k";
 import { packSixes, sixBitMins, sixBitScales } from "./six";
-import { dequantizeSuper, nibble, oneBit } from "./super";
+import { dequantizeSuper, nibble, oneBit, packTops } from "./super";
 import { searchRanges } from "./super_search";
 
 /** Half a super-block at a time; methods as in quants/super.ts. */
@@ -85,12 +85,7 @@ export function dequantizeQ5_K(px: usize, py: usize, n: i32): void {
 export function quantizeQ5_K(px: usize, pq: usize, py: usize, n: i32, ps: usize): void {
   for (const end = px + ((<usize>n) << 2); px < end; px += 1024, py += 176) {
     packSixes(searchRanges(px, pq, ps, 31, 63, 32), ps, py);
-    memory.fill(py + 16, 0, 32);
-    for (let i: usize = 0; i < 256; i++) {
-      const p = py + 16 + (i & 31);
-      const shift = <u8>(i >> 5);
-      store<u8>(p, load<u8>(p) | ((load<u8>(ps + i) >> 4) << shift));
-    }
+    packTops(ps, 4, py + 16);
     packRuns(ps, py + 48);
     if (pq != 0) pq += 1024;
   }

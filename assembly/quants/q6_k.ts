@@ -91,8 +91,8 @@ export function quantizeQ6_K(px: usize, pq: usize, py: usize, n: i32, ps: usize)
   }
 }
 
-// 128 codes of six bits.
-function packHalf(pl: usize, py: usize, ph: usize): void {
+/** 128 codes of six bits: low nibbles at py, upper bits at ph. */
+export function packHalf(pl: usize, py: usize, ph: usize): void {
   for (let l: usize = 0; l < 32; l++) {
     const a = load<u8>(pl + l);
     const b = load<u8>(pl + l, 32);

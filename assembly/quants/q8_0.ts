@@ -2,10 +2,17 @@
 //
 //   0 d f16 | 2 qs[32] i8
 
-import { halfOf, signedCodes, sumI32 } from "../math/dot";
+import { halfOf, signedCodes, sumI32, truncated } from "../math/dot";
 import { f16ToF32, f16x4ToF32, f32ToF16 } from "../math/f16";
 
 const BYTES: usize = 34;
+
+// prettier-ignore
+const MASKS = memory.data<u32>([
+  0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff,
+  0x80000000, 0x80000000, 0x80000000, 0x80000000,
+  0x3effffff, 0x3effffff, 0x3effffff, 0x3effffff,
+], 16);
 
 /** The block as the integer dot products see it. */
 @unmanaged
@@ -90,19 +97,35 @@ export function quantizeQ8_0(px: usize, py: usize, n: i32): void {
 
 /** Largest magnitude of 32 f32; NaN if there is one. */
 export function largestOf32(px: usize): f32 {
-  let m = f32x4.abs(v128.load(px));
-  for (let j: usize = 16; j < 128; j += 16) m = f32x4.max(m, f32x4.abs(v128.load(px + j)));
-  m = f32x4.max(m, i8x16.shuffle(m, m, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  return max<f32>(f32x4.extract_lane(m, 0), f32x4.extract_lane(m, 1));
+  const magnitude = v128.load(MASKS);
+  let m = v128.and(v128.load(px), magnitude);
+  for (let j: usize = 16; j < 128; j += 16) m = i32x4.max_s(m, v128.and(v128.load(px + j), magnitude));
+  return largestOf4(m);
 }
 
-/** 32 f32 at px times `id`, rounded half away from zero, to signed bytes at pq; returns their sum. */
+/** The largest of four magnitudes. They compare as their bits do, NaN above all. */
+@inline
+export function largestOf4(m: v128): f32 {
+  m = i32x4.max_s(m, i8x16.shuffle(m, m, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  return reinterpret<f32>(max<i32>(i32x4.extract_lane(m, 0), i32x4.extract_lane(m, 1)));
+}
+
+/**
+ * 32 f32 at px times `id`, rounded half away from zero, to signed bytes at pq; returns their sum. All are 0 unless
+ * `id` is positive; then the products are in the range of a byte.
+ */
 export function roundCodes(px: usize, id: f32, pq: usize): i32 {
-  const s = f32x4.splat(id);
+  if (!(id > 0)) {
+    memory.fill(pq, 0, 32);
+    return 0;
+  }
+  const s = f32x4.splat(min<f32>(id, f32.MAX_VALUE));
+  const sign = v128.load(MASKS, 16);
+  const half = v128.load(MASKS, 32);
   let sum = i16x8.splat(0);
   for (const end = pq + 32; pq < end; pq += 16, px += 64) {
-    const lo = i16x8.narrow_i32x4_s(code(px, s), code(px + 16, s));
-    const hi = i16x8.narrow_i32x4_s(code(px + 32, s), code(px + 48, s));
+    const lo = i16x8.narrow_i32x4_s(code(px, s, sign, half), code(px + 16, s, sign, half));
+    const hi = i16x8.narrow_i32x4_s(code(px + 32, s, sign, half), code(px + 48, s, sign, half));
     const q = i8x16.narrow_i16x8_s(lo, hi);
     v128.store(pq, q);
     sum = i16x8.add(sum, i16x8.extadd_pairwise_i8x16_s(q));
@@ -110,11 +133,9 @@ export function roundCodes(px: usize, id: f32, pq: usize): i32 {
   return sumI32(i32x4.extadd_pairwise_i16x8_s(sum));
 }
 
-// Four values; the fraction is exact, so is its double.
+// Four values. `half` is the float before 0.5: with 0.5 itself the one before a half would be rounded up to the next.
 @inline
-function code(p: usize, id: v128): v128 {
+function code(p: usize, id: v128, sign: v128, half: v128): v128 {
   const v = f32x4.mul(v128.load(p), id);
-  const t = f32x4.trunc(v);
-  const f = f32x4.sub(v, t);
-  return i32x4.trunc_sat_f32x4_s(f32x4.add(t, f32x4.trunc(f32x4.add(f, f))));
+  return truncated(f32x4.add(v, v128.or(v128.and(v, sign), half)));
 }

@@ -2,6 +2,9 @@
 //
 //   0 d f32 | 4 qs[256] i8 | 260 sums[16] i16 of 16 codes each
 
+import { truncated } from "../math/dot";
+import { largestOf4 } from "./q8_0";
+
 const BYTES: usize = 292;
 
 /** `n` f32 at px to blocks at py; byte for byte what ggml makes. A value that is not finite makes its block NaN. */
@@ -10,7 +13,11 @@ export function quantizeQ8_K(px: usize, py: usize, n: i32): void {
     const top = extreme256(px);
     const id: f32 = top != 0 ? -127 / top : 0;
     store<f32>(py, id != 0 ? 1 / id : top);
-    const s = f32x4.splat(id);
+    if (!(abs(id) > 0)) {
+      memory.fill(py + 4, 0, 288);
+      continue;
+    }
+    const s = f32x4.splat(min<f32>(max<f32>(id, -f32.MAX_VALUE), f32.MAX_VALUE));
     for (let j: usize = 0; j < 256; j += 16) {
       const p = px + (j << 2);
       const lo = i16x8.narrow_i32x4_s(code(p, s), code(p + 16, s));
@@ -32,20 +39,21 @@ export function dequantizeQ8_K(px: usize, py: usize, n: i32): void {
 
 // Element with the largest magnitude, the first of equals; NaN if there is one that is not finite.
 function extreme256(px: usize): f32 {
-  let x: f32 = 0;
-  let bad: f32 = 0;
-  for (const end = px + 1024; px < end; px += 4) {
-    const v = load<f32>(px);
-    if (abs(v) > abs(x)) x = v;
-    bad += v * 0;
-  }
-  return x + bad;
+  const magnitude = i32x4.splat(0x7fffffff);
+  let m = v128.and(v128.load(px), magnitude);
+  for (let p = px + 16; p < px + 1024; p += 16) m = i32x4.max_s(m, v128.and(v128.load(p), magnitude));
+  const top = largestOf4(m);
+  if (!(top < Infinity)) return NaN;
+  const t = f32x4.splat(top);
+  while (!v128.any_true(f32x4.eq(v128.and(v128.load(px), magnitude), t))) px += 16;
+  while (abs(load<f32>(px)) != top) px += 4;
+  return load<f32>(px);
 }
 
-
+// Four values; finite.
 @inline
 function code(p: usize, s: v128): v128 {
-  return i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(v128.load(p), s)));
+  return truncated(f32x4.nearest(f32x4.mul(v128.load(p), s)));
 }
 
 

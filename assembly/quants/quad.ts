@@ -27,6 +27,9 @@ const MASKS = memory.data<u32>([
   0x30303030, 0x30303030, 0x30303030, 0x30303030,
   0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff,
   0x000000ff, 0x000000ff, 0x000000ff, 0x000000ff,
+  0x00800000, 0x00800000, 0x00800000, 0x00800000,
+  0x00200000, 0x00200000, 0x00200000, 0x00200000,
+  0x20202020, 0x20202020, 0x20202020, 0x20202020,
 ], 16);
 
 /** Places of masks, for quadMask(): sign and magnitude of a lifted f16, the factor 2^102, bits of each byte. */
@@ -45,6 +48,10 @@ export const X30: usize = 176;
 /** even bytes; the lowest byte of each 32-bit lane */
 export const EVEN: usize = 192;
 export const LOW: usize = 208;
+/** for powers(); 32 in each byte */
+export const ONE_23: usize = 224;
+export const ONE_21: usize = 240;
+export const X20: usize = 256;
 
 /** A mask. To be loaded into a local before a loop: a v128 constant would be made anew at every use. */
 @inline
@@ -68,6 +75,13 @@ export function bitsTo(v: v128, s: i32, m: u8): v128 {
 @inline
 export function liftedScales(p: usize, lifted: v128, lift: v128): v128 {
   return f32x4.mul(v128.and(i32x4.shl(v128.load16x4_s(p), 13), lifted), lift);
+}
+
+/** Four exponents of MXFP4 at p as 2^(e - 128); the masks are ONE_23 and ONE_21. The second term wins for subnormals. */
+@inline
+export function powers(p: usize, one23: v128, one21: v128): v128 {
+  const e = i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(p)));
+  return i32x4.max_s(i32x4.sub(i32x4.shl(e, 23), one23), i32x4.add(i32x4.shl(e, 21), one21));
 }
 
 /** True when an f16 is finite and below 64 in magnitude, so that 2^10 times it is an f16. */

@@ -1,135 +1,149 @@
-// Quads of the types with super-blocks of 256 (quants/quads.ts).
+// Quads of the types with super-blocks of 256 (quants/quads.ts). Codes: eight runs of 32 (quants/quad_codes.ts).
 //
-//   Q4_K  576 = d[4] | dmin[4] | S0 S1 S2 | 8 x (V0..V3 as in Q4_0, 32 weights each)
-//               byte j of row r in Si, low six bits: S0 scale j, S1 scale 4 + j, S2 min j; min 4 + j, least significant
-//               part first: S0[7:6] S1[7:6] S2[7:6]
-//   Q6_K  840 = d[4] | S0..S3 | 16 x (A B C)
-//               byte j of row r in Si: scale of group 4i + j. Per group of 16, low six bits of A, B, C: k = 0.., 4.., 8..;
-//               k = 12..: A[7:6] B[7:6] C[7:6]
+//   Q4_K    576 = d[4] | dmin[4] | S0 S1 S2 | NIBBLES
+//   Q5_K    704 = d[4] | dmin[4] | S0 S1 S2 | FIVES
+//                 byte j of row r in Si, low six bits: S0 scale j, S1 scale 4 + j, S2 min j; min 4 + j, least significant
+//                 part first: S0[7:6] S1[7:6] S2[7:6]
+//   Q2_K    336 = d[4] | dmin[4] | S0..S3 | TWOS
+//                 byte j of row r in Si: scale of group 4i + j in the low nibble, minimum in the high one
+//   Q3_K    440 = d[4] | L0 L1 H | THREES
+//                 scale of group 4i + j: byte j of L0, L1 (low nibbles: i = 0, 1; high ones: 2, 3), upper two bits from
+//                 bit 2i of byte j of H; 32 more than its value
+//   Q6_K    840 = d[4] | S0..S3 | SIXES
+//                 byte j of row r in Si: scale of group 4i + j
+//   IQ4_XS  544 = d[4] | L | H u16[4] | NIBBLES
+//                 scale j of a run: low nibble of byte j of L, scale 4 + j: the high one. Upper two bits, of scales 0 .. 7:
+//                 H[5:4] H[13:12] H[7:6] H[15:14] H[1:0] H[9:8] H[3:2] H[11:10]; 32 more than its value
 
+import { Type } from "../abi";
 import { storeTransposed } from "../math/dot";
-import { Q6_K } from "./q6_k";
+import { IQ4_XS } from "./iq4_xs";
+import { Q2_K, packPairs } from "./q2_k";
+import { Q3_K } from "./q3_k";
+import { Q4_K, packRuns } from "./q4_k";
+import { Q5_K } from "./q5_k";
+import { Q6_K, packHalf } from "./q6_k";
 import {
   X03,
-  X0C,
   X0F,
+  X20,
   X30,
   X3F,
   bitsFrom,
-  bitsTo,
   interleave,
   liftScales,
   quadMask,
   separate,
   unliftScales,
 } from "./quad";
+import { fourAt, packFours, runBytes, sixFromTops } from "./quad_codes";
+import { codesAt, factorAt, formOf, hasMin } from "./quad_types";
+import { packTops } from "./super";
 
-const CODES_4: usize = 64;
-const CODES_6: usize = 72;
-
-/** Four super-blocks of Q4_K as one. */
-@unmanaged
-export class QuadQ4_K {
-  /** bytes of a block of the quad */
-  @inline
-  bytes(): usize {
-    return 576;
+/** Scales 4i .. 4i + 3 of four rows at p, as signed bytes; types whose scales serve 32 weights have eight. */
+export function scalesOf(type: i32, p: usize, i: i32): v128 {
+  const at = p + ((<usize>i) << 4);
+  switch (type) {
+    case Type.Q2_K:
+      return v128.and(v128.load(at, 16), quadMask(X0F));
+    case Type.Q3_K:
+      return scalesQ3_K(p, i);
+    case Type.Q6_K:
+      return v128.load(at, 8);
+    case Type.IQ4_XS:
+      return scalesIQ4_XS(p, i);
+    default:
+      return v128.and(v128.load(at, 16), quadMask(X3F));
   }
+}
 
-  /** a scale serves 32 weights, not 16 */
-  @inline
-  wide(): bool {
-    return true;
+
+@inline
+export function scalesQ3_K(p: usize, i: i32): v128 {
+  const low = bitsFrom(v128.load(p + 8 + ((<usize>(i & 1)) << 4)), (i >> 1) << 2, quadMask(X0F));
+  const high = i16x8.shl(bitsFrom(v128.load(p, 40), 2 * i, quadMask(X03)), 4);
+  return i8x16.sub(v128.or(low, high), quadMask(X20));
+}
+
+
+@inline
+export function scalesIQ4_XS(p: usize, i: i32): v128 {
+  const low = bitsFrom(v128.load(p, 8), 4 * i, quadMask(X0F));
+  const h = i32x4.shl(v128.load16x4_u(p, 24), 4 * i);
+  const high = v128.and(v128.or(h, i32x4.shl(h, 14)), quadMask(X30));
+  return i8x16.sub(v128.or(low, high), quadMask(X20));
+}
+
+/** Minima 4i .. 4i + 3. */
+export function minsOf(type: i32, p: usize, i: i32): v128 {
+  if (type == Type.Q2_K) return bitsFrom(v128.load(p + 16 + ((<usize>i) << 4)), 4, quadMask(X0F));
+  const c = v128.load(p, 48);
+  if (i == 0) return v128.and(c, quadMask(X3F));
+  return sixFromTops(v128.load(p, 16), v128.load(p, 32), c);
+}
+
+/** The super-blocks at p of four rows, `step` apart, to pq; pt is scratch of 128 bytes. */
+export function gatherSuper(type: i32, p: usize, step: usize, pq: usize, pt: usize): void {
+  liftScales(p + factorAt(type), step, pq);
+  if (hasMin(type)) liftScales(p + factorAt(type) + 2, step, pq + 8);
+  switch (type) {
+    case Type.Q2_K:
+      interleave(p, step, pq + 16);
+      return gatherRuns<Q2_K>(type, p, step, pq, pt);
+    case Type.Q3_K:
+      // the last four bytes of a row's 16 are no scales: codes take their place
+      interleave(p + 96, step, pq + 8);
+      return gatherRuns<Q3_K>(type, p, step, pq, pt);
+    case Type.Q4_K:
+      gatherSixes(p + 4, step, pq + 16);
+      return gatherRuns<Q4_K>(type, p, step, pq, pt);
+    case Type.Q5_K:
+      gatherSixes(p + 4, step, pq + 16);
+      return gatherRuns<Q5_K>(type, p, step, pq, pt);
+    case Type.Q6_K:
+      interleave(p + 192, step, pq + 8);
+      return gatherRuns<Q6_K>(type, p, step, pq, pt);
+    default:
+      for (let r: usize = 0; r < 4; r++) gatherScalesIQ4_XS(p + r * step + 2, pq, r);
+      for (let i: usize = 0; i < 8; i++) interleave(p + 8 + (i << 4), step, pq + 32 + (i << 6));
   }
+}
 
 
-  @inline
-  hasMin(): bool {
-    return true;
-  }
-
-
-  @inline
-  zero(): i32 {
-    return 0;
-  }
-
-  /** codes of group g of 16, k = 4t.. in it, four rows */
-  @inline
-  four(p: usize, g: i32, t: i32): v128 {
-    const v = v128.load(p + CODES_4 + ((<usize>(g >> 1)) << 6) + ((<usize>t) << 4));
-    return v128.and((g & 1) == 0 ? v : i16x8.shr_u(v, 4), quadMask(X0F));
-  }
-
-  /** scales 4i .. 4i + 3 of four rows, as bytes */
-  @inline
-  scales(p: usize, i: i32): v128 {
-    return v128.and(v128.load(p + 16 + ((<usize>i) << 4)), quadMask(X3F));
-  }
-
-  /** minima 4i .. 4i + 3 */
-  @inline
-  mins(p: usize, i: i32): v128 {
-    const c = v128.load(p, 48);
-    if (i == 0) return v128.and(c, quadMask(X3F));
-    return sixFromTops(v128.load(p, 16), v128.load(p, 32), c);
-  }
-
-  /** where the four factors of the minima stand */
-  @inline
-  dminAt(): usize {
-    return 8;
-  }
-
-
-  @inline
-  gather(p: usize, step: usize, pq: usize, pt: usize): void {
-    liftScales(p, step, pq);
-    liftScales(p + 2, step, pq + 8);
-    for (let r: usize = 0; r < 4; r++) gatherScales(p + r * step + 4, pq + 16 + (r << 2));
-    for (let i: usize = 0; i < 4; i++) {
-      for (let r: usize = 0; r < 4; r++) regroup(p + r * step + 16 + (i << 5), pt + (r << 5));
-      interleave(pt, 32, pq + CODES_4 + (i << 7));
-      interleave(pt + 16, 32, pq + CODES_4 + 64 + (i << 7));
+@inline
+function gatherRuns<T>(type: i32, p: usize, step: usize, pq: usize, pt: usize): void {
+  pq += codesAt(type);
+  for (let i = 0; i < 8; i++, pq += runBytes(formOf(type))) {
+    for (let h = 0; h < 2; h++) {
+      const a = fileCodes<T>(p, i, h);
+      const b = fileCodes<T>(p + step, i, h);
+      const c = fileCodes<T>(p + 2 * step, i, h);
+      storeTransposed(pt + ((<usize>h) << 6), 16, a, b, c, fileCodes<T>(p + 3 * step, i, h));
     }
-  }
-
-
-  @inline
-  scatter(pq: usize, p: usize, step: usize, pt: usize): void {
-    unliftScales(pq, p, step);
-    unliftScales(pq + 8, p + 2, step);
-    for (let r: usize = 0; r < 4; r++) scatterScales(pq + 16 + (r << 2), p + r * step + 4);
-    for (let i: usize = 0; i < 4; i++) {
-      separate(pq + CODES_4 + (i << 7), pt, 32);
-      separate(pq + CODES_4 + 64 + (i << 7), pt + 16, 32);
-      for (let r: usize = 0; r < 4; r++) regroup(pt + (r << 5), p + r * step + 16 + (i << 5));
-    }
+    packFours(formOf(type), pt, pq);
   }
 }
 
-// 32 bytes a, b of low and high nibbles: low ones of a and b together, then the high ones. Its own inverse.
-function regroup(p: usize, pt: usize): void {
-  const m = quadMask(X0F);
-  const a = v128.load(p);
-  const b = v128.load(p, 16);
-  v128.store(pt, v128.or(v128.and(a, m), i16x8.shl(v128.and(b, m), 4)));
-  v128.store(pt, v128.or(bitsFrom(a, 4, m), v128.andnot(b, m)), 16);
+// 16 codes of run i of a super-block in file order.
+function fileCodes<T>(p: usize, i: i32, h: i32): v128 {
+  return changetype<T>(<usize>0).codes(p, i >> 2, i & 3, h);
 }
 
-// Six-bit scales and minima of a row (quants/six.ts) to its lanes of S0, S1, S2.
-function gatherScales(p: usize, pq: usize): void {
-  const a = load<u32>(p);
-  const b = load<u32>(p, 4);
-  const c = load<u32>(p, 8);
-  const high = ((c >> 4) & 0x0f0f0f0f) | ((b >> 2) & 0x30303030);
-  const scales = (c & 0x0f0f0f0f) | ((a >> 2) & 0x30303030);
-  store<u32>(pq, (a & 0x3f3f3f3f) | ((high & 0x03030303) << 6));
-  store<u32>(pq, scales | (((high >> 2) & 0x03030303) << 6), 16);
-  store<u32>(pq, (b & 0x3f3f3f3f) | (((high >> 4) & 0x03030303) << 6), 32);
+// Six-bit scales and minima (quants/six.ts) of four rows to S0, S1, S2.
+function gatherSixes(p: usize, step: usize, pq: usize): void {
+  for (const end = pq + 16; pq < end; pq += 4, p += step) {
+    const a = load<u32>(p);
+    const b = load<u32>(p, 4);
+    const c = load<u32>(p, 8);
+    const high = ((c >> 4) & 0x0f0f0f0f) | ((b >> 2) & 0x30303030);
+    const scales = (c & 0x0f0f0f0f) | ((a >> 2) & 0x30303030);
+    store<u32>(pq, (a & 0x3f3f3f3f) | ((high & 0x03030303) << 6));
+    store<u32>(pq, scales | (((high >> 2) & 0x03030303) << 6), 16);
+    store<u32>(pq, (b & 0x3f3f3f3f) | (((high >> 4) & 0x03030303) << 6), 32);
+  }
 }
 
-function scatterScales(pq: usize, p: usize): void {
+function scatterSixes(pq: usize, p: usize): void {
   const a = load<u32>(pq);
   const b = load<u32>(pq, 16);
   const c = load<u32>(pq, 32);
@@ -139,126 +153,91 @@ function scatterScales(pq: usize, p: usize): void {
   store<u32>(p, (b & 0x0f0f0f0f) | ((high & 0x0f0f0f0f) << 4), 8);
 }
 
-/** The six-bit values whose bits stand in pairs on top of three vectors. */
+// Place in H of the upper bits of scale j.
 @inline
-function sixFromTops(a: v128, b: v128, c: v128): v128 {
-  return v128.or(
-    v128.or(bitsFrom(a, 6, quadMask(X03)), bitsFrom(b, 4, quadMask(X0C))),
-    bitsFrom(c, 2, quadMask(X30)),
-  );
+function placeInH(j: u32): u32 {
+  return ((j & 1) << 3) + (j & 2) + 4 - (j & 4);
 }
 
-/** Four super-blocks of Q6_K as one; methods as in QuadQ4_K. */
-@unmanaged
-export class QuadQ6_K {
-
-  @inline
-  bytes(): usize {
-    return 840;
+// The six bytes of scales of a row at p to its lanes of L and H.
+function gatherScalesIQ4_XS(p: usize, pq: usize, r: usize): void {
+  const high = <u32>load<u16>(p);
+  const low = load<u32>(p, 2);
+  let l: u32 = 0;
+  let h: u32 = 0;
+  for (let j: u32 = 0; j < 8; j++) {
+    l |= ((low >> (4 * j)) & 15) << (((j & 3) << 3) + (j & 4));
+    h |= ((high >> (2 * j)) & 3) << placeInH(j);
   }
+  store<u32>(pq + (r << 2), l, 8);
+  store<u16>(pq + (r << 1), <u16>h, 24);
+}
 
-
-  @inline
-  wide(): bool {
-    return false;
+function scatterScalesIQ4_XS(pq: usize, r: usize, p: usize): void {
+  const l = load<u32>(pq + (r << 2), 8);
+  const h = <u32>load<u16>(pq + (r << 1), 24);
+  let low: u32 = 0;
+  let high: u32 = 0;
+  for (let j: u32 = 0; j < 8; j++) {
+    low |= ((l >> (((j & 3) << 3) + (j & 4))) & 15) << (4 * j);
+    high |= ((h >> placeInH(j)) & 3) << (2 * j);
   }
+  store<u16>(p, <u16>high);
+  store<u32>(p, low, 2);
+}
 
-
-  @inline
-  hasMin(): bool {
-    return false;
+/** And back; pt is scratch of 256 bytes. */
+export function scatterSuper(type: i32, pq: usize, p: usize, step: usize, pt: usize): void {
+  unliftScales(pq, p + factorAt(type), step);
+  if (hasMin(type)) unliftScales(pq + 8, p + factorAt(type) + 2, step);
+  const codes = pq + codesAt(type);
+  if (type == Type.IQ4_XS) {
+    for (let r: usize = 0; r < 4; r++) scatterScalesIQ4_XS(pq, r, p + r * step + 2);
+    for (let i: usize = 0; i < 8; i++) separate(codes + (i << 6), p + 8 + (i << 4), step);
+    return;
   }
-
-
-  @inline
-  zero(): i32 {
-    return 32;
-  }
-
-
-  @inline
-  four(p: usize, g: i32, t: i32): v128 {
-    const w = p + CODES_6 + <usize>g * 48;
-    if (t < 3) return v128.and(v128.load(w + ((<usize>t) << 4)), quadMask(X3F));
-    return sixFromTops(v128.load(w), v128.load(w, 16), v128.load(w, 32));
-  }
-
-
-  @inline
-  scales(p: usize, i: i32): v128 {
-    return v128.load(p + 8 + ((<usize>i) << 4));
-  }
-
-
-  @inline
-  mins(p: usize, i: i32): v128 {
-    return i32x4.splat(0);
-  }
-
-
-  @inline
-  dminAt(): usize {
-    return 0;
-  }
-
-
-  @inline
-  gather(p: usize, step: usize, pq: usize, pt: usize): void {
-    liftScales(p + 208, step, pq);
-    interleave(p + 192, step, pq + 8);
-    for (let g = 0; g < 16; g++) {
-      const a = fileCodes(p, g);
-      const b = fileCodes(p + step, g);
-      storeTransposed(pt, 16, a, b, fileCodes(p + 2 * step, g), fileCodes(p + 3 * step, g));
-      packSix(pt, pq + CODES_6 + <usize>g * 48);
+  for (let r: usize = 0; r < 4; r++, p += step) {
+    scatterScales(type, pq + (r << 2), p);
+    for (let k = 0; k < 256; k += 4) {
+      const run = codes + (r << 2) + <usize>(k >> 5) * runBytes(formOf(type));
+      store<i32>(pt + k, i32x4.extract_lane(fourAt(formOf(type), run, (k >> 2) & 7), 0));
     }
-  }
-
-
-  @inline
-  scatter(pq: usize, p: usize, step: usize, pt: usize): void {
-    unliftScales(pq, p + 208, step);
-    separate(pq + 8, p + 192, step);
-    for (let i = 0; i < 4; i++) scatterRuns(pq, i >> 1, i & 1, p, step, pt);
+    packCodes(type, pt, p);
   }
 }
 
-// 16 codes of group g of a super-block in file order.
-function fileCodes(p: usize, g: i32): v128 {
-  return changetype<Q6_K>(<usize>0).codes(p, g >> 3, (g >> 1) & 3, g & 1);
-}
-
-// Four vectors of codes at pt to three at w.
-function packSix(pt: usize, w: usize): void {
-  const d = v128.load(pt, 48);
-  v128.store(w, v128.or(v128.load(pt), bitsTo(d, 6, 0xc0)));
-  v128.store(w, v128.or(v128.load(pt, 16), bitsTo(d, 4, 0xc0)), 16);
-  v128.store(w, v128.or(v128.load(pt, 32), bitsTo(d, 2, 0xc0)), 32);
-}
-
-// Group h of the four runs of a half, back to the nibbles and bit pairs of four rows (quants/q6_k.ts).
-function scatterRuns(pq: usize, half: i32, h: i32, p: usize, step: usize, pt: usize): void {
-  const t = changetype<QuadQ6_K>(<usize>0);
-  for (let j = 0; j < 4; j++) {
-    const g = half * 8 + j * 2 + h;
-    const a = t.four(pq, g, 0);
-    const b = t.four(pq, g, 1);
-    storeTransposed(pt + ((<usize>j) << 4), 64, a, b, t.four(pq, g, 2), t.four(pq, g, 3));
+// The row whose lanes start at pq.
+function scatterScales(type: i32, pq: usize, p: usize): void {
+  switch (type) {
+    case Type.Q2_K:
+      for (let i: usize = 0; i < 16; i += 4) store<u32>(p + i, load<u32>(pq + (i << 2), 16));
+      break;
+    case Type.Q3_K:
+      for (let i: usize = 0; i < 12; i += 4) store<u32>(p + i, load<u32>(pq + (i << 2), 8), 96);
+      break;
+    case Type.Q6_K:
+      for (let i: usize = 0; i < 16; i += 4) store<u32>(p + i, load<u32>(pq + (i << 2), 8), 192);
+      break;
+    default:
+      scatterSixes(pq + 16, p + 4);
   }
-  const low = ((<usize>half) << 6) + ((<usize>h) << 4);
-  const high: usize = 128 + ((<usize>half) << 5) + ((<usize>h) << 4);
-  for (let r: usize = 0; r < 4; r++, p += step, pt += 64) joinSix(pt, p + low, p + high);
 }
 
-function joinSix(pt: usize, pl: usize, ph: usize): void {
-  const m = quadMask(X0F);
-  const a = v128.load(pt);
-  const b = v128.load(pt, 16);
-  const c = v128.load(pt, 32);
-  const d = v128.load(pt, 48);
-  v128.store(pl, v128.or(v128.and(a, m), i16x8.shl(v128.and(c, m), 4)));
-  v128.store(pl, v128.or(v128.and(b, m), i16x8.shl(v128.and(d, m), 4)), 32);
-  const two = quadMask(X03);
-  const ab = v128.or(bitsFrom(a, 4, two), i16x8.shl(bitsFrom(b, 4, two), 2));
-  v128.store(ph, v128.or(ab, i16x8.shl(v128.or(bitsFrom(c, 4, two), i16x8.shl(bitsFrom(d, 4, two), 2)), 4)));
+// 256 codes at pt to a super-block in file order.
+function packCodes(type: i32, pt: usize, p: usize): void {
+  switch (type) {
+    case Type.Q2_K:
+      return packPairs(pt, p + 16);
+    case Type.Q3_K:
+      packTops(pt, 2, p);
+      return packPairs(pt, p + 32);
+    case Type.Q4_K:
+      return packRuns(pt, p + 16);
+    case Type.Q5_K:
+      packTops(pt, 4, p + 16);
+      return packRuns(pt, p + 48);
+    default:
+      packHalf(pt, p, p + 128);
+      packHalf(pt + 128, p + 64, p + 160);
+  }
 }

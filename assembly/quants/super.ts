@@ -11,6 +11,14 @@
 //   mins(p)              m of each 16 weights as bytes, in order
 //   d(p), dmin(p)        factors of the super-block
 
+import { Type } from "../abi";
+
+/** A scale of the type serves 32 weights, not 16. */
+@inline
+export function isWide(type: i32): bool {
+  return type == Type.Q4_K || type == Type.Q5_K || type == Type.IQ4_XS;
+}
+
 // prettier-ignore
 const MASKS = memory.data<u32>([
   0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f,
@@ -99,4 +107,14 @@ function dequantizeGroup<T>(px: usize, py: usize, half: i32, j: i32, h: i32, s: 
 function value(q: v128, d: v128, low: v128, hasMin: bool): v128 {
   const x = f32x4.mul(f32x4.convert_i32x4_s(q), d);
   return hasMin ? f32x4.sub(x, low) : x;
+}
+
+/** Bit `shift` of 256 codes below 2 << shift to 32 bytes: bit i / 32 of byte i % 32 belongs to code i. */
+export function packTops(pl: usize, shift: i32, py: usize): void {
+  memory.fill(py, 0, 32);
+  for (let i: usize = 0; i < 256; i++) {
+    const p = py + (i & 31);
+    const top = (<u32>load<u8>(pl + i)) >> shift;
+    store<u8>(p, load<u8>(p) | (top << ((<u32>i) >> 5)));
+  }
 }

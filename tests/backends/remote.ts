@@ -10,6 +10,7 @@ import type {
   BufferType,
   BufferUse,
   Costs,
+  DeviceUse,
   Executable,
   Planned,
   Staging,
@@ -168,6 +169,12 @@ export class RemoteBackend implements Backend {
   /** The device goes away, as by a driver's reset. */
   lose(): void {
     this.lost = new DeviceError("device-lost", `${this.name}: the device is gone`);
+  }
+
+  held(): DeviceUse {
+    const of = (use: BufferUse): number =>
+      [...this.buffers].reduce((sum, b) => sum + (b.use === use ? b.size : 0), 0);
+    return { weights: of("weights"), kv: of("kv"), compute: of("compute"), staging: 0 };
   }
 
   supportsOp(t: Tensor): boolean {

@@ -6,7 +6,21 @@ import { Type } from "../types.ts";
 import type { Program } from "./program.ts";
 import type { Tensor } from "./tensor.ts";
 
-const TYPES: readonly Type[] = [Type.Q4_0, Type.Q5_0, Type.Q8_0, Type.Q4_K, Type.Q6_K];
+const TYPES: readonly Type[] = [
+  Type.Q4_0,
+  Type.Q4_1,
+  Type.Q5_0,
+  Type.Q5_1,
+  Type.Q8_0,
+  Type.Q2_K,
+  Type.Q3_K,
+  Type.Q4_K,
+  Type.Q5_K,
+  Type.Q6_K,
+  Type.IQ4_NL,
+  Type.IQ4_XS,
+  Type.MXFP4,
+];
 const READERS: readonly Op[] = [Op.MUL_MAT, Op.GET_ROWS];
 const QUAD_ROWS = 4;
 

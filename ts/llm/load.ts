@@ -66,6 +66,8 @@ export const LOAD_OPTIONS: readonly string[] = [
   "gpuLayers",
   "nThreads",
   "device",
+  "fuse",
+  "verdicts",
   "wasm",
   "workerUrl",
   "maxMemory",
@@ -276,6 +278,6 @@ function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {
 }
 
 function engineOptions(o: LoadOptions): EngineOptions {
-  const { nThreads, device, wasm, workerUrl, maxMemory, logger } = o;
-  return { nThreads, device, wasm, workerUrl, maxMemory, logger };
+  const { nThreads, device, fuse, verdicts, wasm, workerUrl, maxMemory, logger } = o;
+  return { nThreads, device, fuse, verdicts, wasm, workerUrl, maxMemory, logger };
 }

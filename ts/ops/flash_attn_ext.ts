@@ -27,7 +27,7 @@ const KV: readonly Type[] = [
 ];
 
 // Shared with assembly/kernels/flash_attn_ext.ts.
-const ROWS = 32;
+const ROWS = 64;
 const CELLS = 32;
 
 /** Parameters of flash_attn_ext. */
@@ -75,10 +75,11 @@ export const flashAttnExtDef: OpDef<FlashAttnParams> = {
     };
   },
 
-  scratch(_dst, src, nThreads): number {
+  scratch({ ne: [, heads, tokens, sequences] }, src, nThreads): number {
+    const rows = Math.min(ROWS, heads * tokens * sequences);
     const pad = (x: Operand): number => 4 * Math.ceil(x.ne[0] / 4);
-    const floats = (ROWS + CELLS) * (pad(src[0]!) + pad(src[2]!)) + 2 * (CELLS + 4);
-    return nThreads * 64 * Math.ceil((64 + 64 * ROWS + 4 * floats) / 64);
+    const floats = (rows + CELLS) * (pad(src[0]!) + pad(src[2]!)) + 2 * (CELLS + 4);
+    return nThreads * 64 * Math.ceil((64 + 64 * rows + 4 * floats) / 64);
   },
 
   flops(dst, src): number {

@@ -2,12 +2,13 @@
 
 import { Region, REGION_HIGHEST, REGION_UNIT } from "../../assembly/abi.ts";
 import { DeviceError } from "../errors.ts";
+import type { DeviceUse } from "./backend.ts";
 import type { Exports, WasmMemory } from "./instance.ts";
 
 const PAGE = 65536;
 
 /** Bytes of linear memory by use. `total` is the sum of the others and the size of the memory. */
-export interface MemoryReport {
+export interface ArenaReport {
   /** static data and control block */
   readonly control: number;
   /** node records of planned graphs */
@@ -18,6 +19,19 @@ export interface MemoryReport {
   readonly compute: number;
   readonly scratch: number;
   readonly free: number;
+  readonly total: number;
+}
+
+/** Bytes of linear memory by use, and of the devices beside it. */
+export interface MemoryReport extends ArenaReport {
+  /** those that the engine made and has not given back; empty when the CPU computes alone */
+  readonly devices: readonly DeviceReport[];
+}
+
+/** Bytes of a device by use. `total` is the sum of the others. */
+export interface DeviceReport extends DeviceUse {
+  /** as in {@link Engine.backends} */
+  readonly name: string;
   readonly total: number;
 }
 
@@ -125,7 +139,7 @@ export class Arena {
   }
 
   /** Bytes by use, exact. */
-  report(): MemoryReport {
+  report(): ArenaReport {
     const of = (kind: Region): number => this.#core.regionBytes(kind);
     return {
       control: of(Region.CONTROL),

@@ -5,11 +5,18 @@
 // buffer or an executable happens after all that was asked before, and only reading waits for it.
 
 import type { DeviceError } from "../errors.ts";
+import type { Fusions } from "../graph/fusion.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Memory, Tensor } from "../graph/tensor.ts";
 
 /** What a buffer is for; a report groups by it. */
 export type BufferUse = "weights" | "kv" | "compute";
+
+/** Bytes that a device holds. */
+export interface DeviceUse extends Readonly<Record<BufferUse, number>> {
+  /** on the way to it and from it; kept to be used again, so there until the engine is disposed */
+  readonly staging: number;
+}
 
 /** A kind of memory of a device. */
 export interface BufferType {
@@ -122,6 +129,8 @@ export interface Backend {
    * supportsOp knows which kernels failed. Loaders call it; what was not prepared is made ready by the first run.
    */
   prepare?(program: Program, signal?: AbortSignal): Promise<void>;
+  /** what it holds now; absent where linear memory is all there is */
+  held?(): DeviceUse;
   /** kernels that failed their test, and why */
   refused?(): ReadonlyMap<string, string>;
   /** binds a planned split to its compute buffer; tensors have their placements by then */
@@ -129,10 +138,21 @@ export interface Backend {
   dispose(): void;
 }
 
+/** Keeps short texts between processes; what it throws is as if nothing were kept. */
+export interface VerdictStore {
+  /** the text last set for a key; anything else where there is none */
+  get(key: string): unknown;
+  set(key: string, text: string): unknown;
+}
+
 /** How a device is opened. */
 export interface DeviceOptions {
   /** a GPUDevice of the caller's, to be used as it is and not destroyed */
   readonly device?: object | undefined;
+  /** fusions that {@link Backend.lower} may use; default all */
+  readonly fusions?: Fusions | undefined;
+  /** see `EngineOptions.verdicts` */
+  readonly verdicts?: VerdictStore | string | false | undefined;
 }
 
 /** A device that was found. */

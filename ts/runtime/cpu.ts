@@ -2,6 +2,7 @@
 
 import { Op, Region, Status } from "../../assembly/abi.ts";
 import { DeviceError, GraphError } from "../errors.ts";
+import { ALL_FUSIONS, type Fusions } from "../graph/fusion.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { opDef } from "../ops/index.ts";
@@ -206,9 +207,12 @@ export class CpuBackend implements Backend {
   readonly pool: ThreadPool;
   /** while set, nodes run one by one, each timed: for profiles */
   onNode: NodeListener | undefined;
+  /** those that are on */
+  readonly fusions: Fusions;
 
-  constructor(arena: Arena, pool: ThreadPool, alignment: number) {
+  constructor(arena: Arena, pool: ThreadPool, alignment: number, fusions: Fusions = ALL_FUSIONS) {
     this.pool = pool;
+    this.fusions = fusions;
     this.bufferType = {
       name: "arena",
       alignment,

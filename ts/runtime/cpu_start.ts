@@ -2,6 +2,7 @@
 
 import { CPU_ALIGN } from "../../assembly/abi.ts";
 import { DeviceError } from "../errors.ts";
+import { readFusions } from "../graph/fusion.ts";
 import { Arena } from "./arena.ts";
 import { CpuBackend } from "./cpu.ts";
 import { type EngineOptions, type Logger, PAGE, START_PAGES } from "./options.ts";
@@ -43,7 +44,8 @@ export async function startCpu(options: EngineOptions): Promise<EngineParts & { 
     logger,
   );
   rehearse({ memory, exports: core });
-  return { build, core, arena, cpu: new CpuBackend(arena, await pool, CPU_ALIGN) };
+  const cpu = new CpuBackend(arena, await pool, CPU_ALIGN, readFusions(options.fuse));
+  return { build, core, arena, cpu };
 }
 
 async function startPool(options: PoolOptions, logger: Logger | undefined): Promise<ThreadPool> {

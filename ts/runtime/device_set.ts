@@ -1,5 +1,6 @@
 // The backends of an engine: which are used, which were left and why, what happens when one is lost.
 
+import type { DeviceReport } from "./arena.ts";
 import type { Backend } from "./backend.ts";
 import { type BackendInfo, type DeviceSearch, left, reasonOf } from "./devices.ts";
 import type { Logger } from "./options.ts";
@@ -39,6 +40,16 @@ export class DeviceSet {
       speed: b.costs.speed,
     }));
     return info === undefined ? infos : [...infos, info];
+  }
+
+  /** Bytes that they hold. */
+  report(): readonly DeviceReport[] {
+    return this.list.flatMap((backend) => {
+      const use = backend.held?.();
+      if (use === undefined) return [];
+      const { name } = backend;
+      return [{ name, ...use, total: use.weights + use.kv + use.compute + use.staging }];
+    });
   }
 
   /** Opens another device in place of each lost one, once in the life of an engine. */

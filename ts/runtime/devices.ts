@@ -1,6 +1,7 @@
 // Devices beside the CPU: found on demand, taken or left with a reason, opened once more after a loss.
 
 import { DeviceError } from "../errors.ts";
+import { readFusions } from "../graph/fusion.ts";
 import type { OpenDevice, OpenedDevice } from "./backend.ts";
 import type { EngineOptions } from "./options.ts";
 
@@ -39,21 +40,23 @@ export function left(reason: string, description?: string): DeviceSearch {
   return { info: { name: NAME, used: false, reason, description } };
 }
 
-/** Looks for a device as the option says. Never throws: what goes wrong is the reason. */
-export async function findDevice(device: EngineOptions["device"], open: OpenDevice): Promise<DeviceSearch> {
+/** Looks for a device as the options say. Never throws: what goes wrong is the reason. */
+export async function findDevice(
+  { device, fuse, verdicts }: EngineOptions,
+  open: OpenDevice,
+): Promise<DeviceSearch> {
   if (device === "cpu") return left("the CPU was asked for");
   const auto = device === undefined || device === "auto";
   try {
-    if (auto && open === openOnDemand && !hasGpu())
-      return left('navigator.gpu is missing; "auto" looks no further');
-    const options = typeof device === "object" ? { device } : {};
-    const opened = await open(options);
+    if (auto && open === openOnDemand && !hasGpu()) return left(whyNoGpu());
+    const common = { fusions: readFusions(fuse), verdicts };
+    const opened = await open(typeof device === "object" ? { device, ...common } : common);
     if (auto && opened.software) {
       opened.backend.dispose();
       return left('a software adapter; ask for device "webgpu" to use it', opened.description);
     }
     // A device of the caller's is not ours to replace.
-    return { opened, reopen: typeof device === "object" ? undefined : () => open({}) };
+    return { opened, reopen: typeof device === "object" ? undefined : () => open(common) };
   } catch (error) {
     return left(reasonOf(error));
   }
@@ -62,6 +65,16 @@ export async function findDevice(device: EngineOptions["device"], open: OpenDevi
 function hasGpu(): boolean {
   const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: unknown } };
   return navigator?.gpu !== undefined && navigator.gpu !== null;
+}
+
+// "auto" loads no package: one that computes in software would be no gain, and looking for it costs every start.
+function whyNoGpu(): string {
+  const { process } = globalThis as { readonly process?: { readonly release?: { readonly name?: string } } };
+  const ways =
+    process?.release?.name === "node"
+      ? 'install the package "webgpu" and ask for device "webgpu", or pass a GPUDevice'
+      : "pages need https; a GPUDevice can be passed";
+  return `navigator.gpu is missing: ${ways}`;
 }
 
 /** What an error says, in one line. */

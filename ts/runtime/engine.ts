@@ -31,7 +31,7 @@ export async function startEngine(
   checkEngineOptions(options);
   const { device, logger } = options;
   const parts = await startCpu(options);
-  const search = await findDevice(device, open);
+  const search = await findDevice(options, open);
   if (search.opened === undefined) {
     if (device === "webgpu" || typeof device === "object")
       logger?.warn?.(`${search.info!.reason!}: the CPU computes`);

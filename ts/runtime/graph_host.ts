@@ -134,10 +134,13 @@ export class Engine implements GraphHost {
     return new Graph(this);
   }
 
-  /** Bytes of linear memory by use, exact; the parts add up to `total`, the size of the memory. */
+  /**
+   * Bytes of linear memory by use, exact; the parts add up to `total`, the size of the memory. `devices` has the bytes of
+   * other devices, those of plans among their `compute`.
+   */
   memory(): MemoryReport {
     this.#alive();
-    return this.arena.report();
+    return { ...this.arena.report(), devices: this.#deviceSet.report() };
   }
 
   /**

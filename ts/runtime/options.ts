@@ -1,6 +1,8 @@
 // Options of an engine, and whom it tells what happens.
 
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
+import { type FuseOption, readFusions } from "../graph/fusion.ts";
+import type { VerdictStore } from "./backend.ts";
 import type { WasmOption } from "./wasm.ts";
 
 /** Receives notices; silent by default. */
@@ -36,6 +38,17 @@ export interface EngineOptions {
    * {@link Engine.backends} says why
    */
   readonly device?: "auto" | "cpu" | "webgpu" | DeviceHandle | undefined;
+  /**
+   * which neighbours in a graph run as one node: true (default) for all that the backends have, false for none, or names
+   * with true or false. Results differ by rounding at most
+   */
+  readonly fuse?: FuseOption | undefined;
+  /**
+   * where it is kept which GPU kernels have passed their test, so that the next process need not test them again: the path
+   * of a file (Node, Deno, Bun), a store of yours, false for nowhere. Default: the Cache API in pages and their workers,
+   * nowhere else. Nothing is taken from another version of this package, another host, adapter or driver
+   */
+  readonly verdicts?: VerdictStore | string | false | undefined;
   /** a build of the core by name, or one given core file */
   readonly wasm?: WasmOption | undefined;
   /** worker script for pages whose policy forbids blob workers */
@@ -45,7 +58,7 @@ export interface EngineOptions {
   readonly logger?: Logger | undefined;
 }
 
-const OPTIONS = ["nThreads", "device", "wasm", "workerUrl", "maxMemory", "logger"];
+const OPTIONS = ["nThreads", "device", "fuse", "verdicts", "wasm", "workerUrl", "maxMemory", "logger"];
 const DEVICES: readonly unknown[] = ["auto", "cpu", "webgpu"];
 /** Bytes of a page of linear memory. */
 export const PAGE = 65536;
@@ -61,7 +74,9 @@ export const START_PAGES = 32;
  */
 export function checkEngineOptions(options: EngineOptions): void {
   checkOptions("createEngine", options, OPTIONS);
-  const { nThreads, device = "auto", maxMemory = Infinity } = options;
+  const { nThreads, device = "auto", fuse, maxMemory = Infinity } = options;
+  readFusions(fuse);
+  checkVerdicts(options.verdicts);
   if (!DEVICES.includes(device) && (typeof device !== "object" || device === null || !("queue" in device))) {
     const expected = '"auto", "cpu", "webgpu" or a GPUDevice';
     throw new DeviceError("unsupported", `createEngine: device "${String(device)}", expected ${expected}`, {
@@ -81,4 +96,12 @@ export function checkEngineOptions(options: EngineOptions): void {
       actual: nThreads,
     });
   }
+}
+
+function checkVerdicts(verdicts: unknown): void {
+  const { get, set } = Object(verdicts) as { readonly get?: unknown; readonly set?: unknown };
+  const store = typeof get === "function" && typeof set === "function";
+  if (verdicts === undefined || verdicts === false || typeof verdicts === "string" || store) return;
+  const text = "createEngine: verdicts is neither a path nor false nor { get, set }";
+  throw new GraphError("bad-param", text, { actual: typeof verdicts });
 }

@@ -1,11 +1,20 @@
 // The GPU as a backend: which nodes it takes, and programs compiled for it.
 
 import { type DeviceError, GraphError } from "../errors.ts";
+import { ALL_FUSIONS, type Fusions } from "../graph/fusion.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import type { Backend, Buffer, Costs, Executable, Planned } from "../runtime/backend.ts";
+import type {
+  Backend,
+  Buffer,
+  Costs,
+  DeviceUse,
+  Executable,
+  Planned,
+  VerdictStore,
+} from "../runtime/backend.ts";
 import { GpuBuffer, GpuBufferType } from "./buffer.ts";
-import type { GpuDevice } from "./device.ts";
+import { fullName, type GpuDevice } from "./device.ts";
 import type { Bind, Dispatch, Kernels } from "./kernel.ts";
 import { fuse } from "./fuse.ts";
 import { kernelFor } from "./kernels/fused.ts";
@@ -13,6 +22,7 @@ import { KERNELS } from "./kernels/index.ts";
 import { lowerForGpu } from "./lower.ts";
 import { Pipelines } from "./pipeline.ts";
 import { GpuPlan, isSilent } from "./plan.ts";
+import { KeptVerdicts } from "./selftest/kept.ts";
 import { SelfTest } from "./selftest/selftest.ts";
 
 /** Dispatches in one submit: the GPU starts early, and no submit takes long enough for a watchdog. */
@@ -41,6 +51,7 @@ class GpuExecutable implements Executable {
   async #run(signal: AbortSignal | undefined, first: number, last: number): Promise<void> {
     signal?.throwIfAborted();
     await this.#ready;
+    this.#plan.checkIds(first, last);
     const steps = this.#plan.stepsOf(first, last);
     await this.#plan.prepare(steps);
     for (let at = 0; at < steps.length; at += BATCH) {
@@ -64,16 +75,28 @@ export class GpuBackend implements Backend {
   readonly #pipelines: Pipelines;
   readonly #selfTest: SelfTest;
   readonly costs: Costs;
+  readonly #fusions: Fusions;
   #tail: Promise<unknown> = Promise.resolve();
   #submitted = 0;
   #done: Promise<unknown> = Promise.resolve();
 
-  constructor(gpu: GpuDevice, kernels: Kernels = KERNELS) {
+  /** @param verdicts where verdicts on kernels are kept between processes */
+  constructor(
+    gpu: GpuDevice,
+    kernels: Kernels = KERNELS,
+    fusions: Fusions = ALL_FUSIONS,
+    verdicts?: VerdictStore,
+  ) {
     this.gpu = gpu;
     this.#kernels = kernels;
+    this.#fusions = fusions;
     this.bufferType = new GpuBufferType(gpu);
     this.#pipelines = new Pipelines(gpu);
-    this.#selfTest = new SelfTest(this, (node) => this.#keysOf(node));
+    this.#selfTest = new SelfTest(
+      this,
+      (node) => this.#dispatchesOf(node),
+      verdicts && new KeptVerdicts(verdicts, fullName(gpu.device.adapterInfo)),
+    );
     this.costs = { speed: gpu.adapter.software ? 0.1 : 10, roundTripMs: 4 };
   }
 
@@ -86,26 +109,35 @@ export class GpuBackend implements Backend {
   }
 
   #isTrusted(node: ProgramNode): boolean {
-    const keys = this.#keysOf(node);
-    return keys !== undefined && keys.every((key) => this.#selfTest.reason(key) === undefined);
+    const dispatches = this.#dispatchesOf(node);
+    return dispatches?.every((d) => this.#selfTest.reason(d.key) === undefined) === true;
   }
 
-  // Kernels that a node needs; undefined when there are none.
-  #keysOf(node: ProgramNode): readonly string[] | undefined {
+  // What a node runs; undefined when there is no kernel that can.
+  #dispatchesOf(node: ProgramNode): readonly Dispatch[] | undefined {
     if (isSilent(node.tensor)) return [];
     const kernel = kernelFor(node, this.#kernels);
     if (kernel === undefined || !kernel.supports(node, this.gpu.caps)) return undefined;
     const dispatches = kernel.dispatches(node, this.gpu.caps);
-    return dispatches.every((d) => this.#fits(d, node)) ? dispatches.map((d) => d.key) : undefined;
+    return dispatches.every((d) => this.#fits(d, node)) ? dispatches : undefined;
   }
 
   /** Compares kernels that were not tested yet with the CPU's; those that fail are refused from now on. */
   async prepare(program: Program, signal?: AbortSignal): Promise<void> {
-    const fused = fuse(program, new Set(), (node) => this.#keysOf(node) !== undefined).nodes;
+    const fused = fuse(
+      program,
+      new Set(),
+      (node) => this.#dispatchesOf(node) !== undefined,
+      this.#fusions,
+    ).nodes;
     await this.#selfTest.test(
       [...program.nodes, ...fused.filter((node) => node.fused !== undefined)],
       signal,
     );
+  }
+
+  held(): DeviceUse {
+    return this.gpu.held();
   }
 
   /** Kernels refused by their self-test, and why. */
@@ -119,7 +151,7 @@ export class GpuBackend implements Backend {
 
   /** Kernels read activations as they are: nodes change places, and pairs of them become one. */
   lower(program: Program, kept: ReadonlySet<Tensor>): Program {
-    return fuse(lowerForGpu(program), kept, (node) => this.#isTrusted(node));
+    return fuse(lowerForGpu(program), kept, (node) => this.#isTrusted(node), this.#fusions);
   }
 
   inPlace(node: ProgramNode): boolean {
@@ -163,7 +195,7 @@ export class GpuBackend implements Backend {
 
 function bytesOf({ of, offset = 0, bytes }: Bind, { tensor, src }: ProgramNode): number {
   if (bytes !== undefined) return bytes;
-  if (of === "scratch") return 0;
+  if (of === "scratch" || of === "fault") return 0;
   const t = of === "dst" ? tensor : src[of];
   return (t?.nBytes ?? 0) - offset;
 }

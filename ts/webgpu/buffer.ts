@@ -4,6 +4,7 @@ import { DeviceError, GraphError } from "../errors.ts";
 import type { Buffer, BufferType, BufferUse, Staging } from "../runtime/backend.ts";
 import { alignUp } from "../shape.ts";
 import { ALIGN, type GpuDevice } from "./device.ts";
+import { Faults } from "./faults.ts";
 import { WordPatch } from "./patch.ts";
 import { ReadbackRing } from "./readback.ts";
 import { StagingRing } from "./staging.ts";
@@ -11,6 +12,17 @@ import { StagingRing } from "./staging.ts";
 const USAGE = 0x8c; // GPUBufferUsage: STORAGE, COPY_DST, COPY_SRC
 /** Bytes copied at once out of shared memory, which Node's writeBuffer must never see: it crashes the process. */
 const PIECE = 2 ** 20;
+
+/** What the host last wrote to a part of a buffer. */
+export interface Watch {
+  readonly start: number;
+  /** the bytes, once `known` */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** all of them were written at once, or later on */
+  known: boolean;
+  /** ends it */
+  dispose(): void;
+}
 
 /** The one kind of memory of a device. */
 export class GpuBufferType implements BufferType {
@@ -22,12 +34,14 @@ export class GpuBufferType implements BufferType {
   readonly readback: ReadbackRing;
   readonly patch: WordPatch;
   readonly staging: StagingRing;
+  readonly faults: Faults;
   readonly #live = new Set<GpuBuffer>();
 
   constructor(gpu: GpuDevice) {
     this.gpu = gpu;
     this.maxSize = Math.floor(gpu.device.limits.maxBufferSize / ALIGN) * ALIGN;
-    this.readback = new ReadbackRing(gpu);
+    this.faults = new Faults(gpu);
+    this.readback = new ReadbackRing(gpu, this.faults);
     this.patch = new WordPatch(gpu);
     this.staging = new StagingRing(gpu);
   }
@@ -51,6 +65,7 @@ export class GpuBufferType implements BufferType {
     this.readback.dispose();
     this.staging.dispose();
     this.patch.dispose();
+    this.faults.dispose();
   }
 }
 
@@ -63,6 +78,7 @@ export class GpuBuffer implements Buffer {
   readonly ready: Promise<void>;
   readonly #gpu: GpuDevice;
   readonly #onDispose: () => void;
+  readonly #watches = new Set<Watch>();
   #disposed = false;
 
   constructor(type: GpuBufferType, nBytes: number, use: BufferUse, onDispose: () => void) {
@@ -83,6 +99,7 @@ export class GpuBuffer implements Buffer {
   write(offset: number, bytes: Uint8Array): void {
     this.#alive();
     this.#gpu.check();
+    for (const watch of this.#watches) note(watch, offset, bytes);
     // whole words are copied, parts of words at both ends are patched in
     const head = Math.min(bytes.length, (4 - (offset % 4)) % 4);
     const tail = (bytes.length - head) % 4;
@@ -100,6 +117,14 @@ export class GpuBuffer implements Buffer {
     for (let at = 0; at < bytes.length; at += PIECE) {
       queue.writeBuffer(this.memory, offset + at, bytes.slice(at, at + PIECE) as Uint8Array<ArrayBuffer>);
     }
+  }
+
+  /** Keeps what is written to `nBytes` bytes from `start` on: small parts only. */
+  watch(start: number, nBytes: number): Watch {
+    const bytes = new Uint8Array(nBytes);
+    const watch: Watch = { start, bytes, known: false, dispose: () => void this.#watches.delete(watch) };
+    this.#watches.add(watch);
+    return watch;
   }
 
   stage(offset: number, nBytes: number): Promise<Staging> {
@@ -137,4 +162,12 @@ export class GpuBuffer implements Buffer {
   #alive(): void {
     if (this.#disposed) throw new GraphError("disposed", "buffer: given back");
   }
+}
+
+function note(watch: Watch, offset: number, written: Uint8Array): void {
+  const from = Math.max(watch.start, offset);
+  const to = Math.min(watch.start + watch.bytes.length, offset + written.length);
+  if (from >= to) return;
+  watch.bytes.set(written.subarray(from - offset, to - offset), from - watch.start);
+  watch.known ||= to - from === watch.bytes.length;
 }

@@ -1,6 +1,7 @@
 // A GPU device: where it comes from, what it can do, what became of it.
 
 import { DeviceError } from "../errors.ts";
+import type { DeviceUse } from "../runtime/backend.ts";
 import type { Caps } from "./kernel.ts";
 
 /** Where a device comes from. */
@@ -57,6 +58,11 @@ export interface GpuMemory {
 export interface AdapterName {
   readonly name: string;
   readonly software: boolean;
+}
+
+/** All that is known of an adapter and its driver. */
+export function fullName(info: GPUAdapterInfo): string {
+  return [info.vendor, info.architecture, info.device, info.description].join(" | ");
 }
 
 /** Name of an adapter and whether it is known to compute on the CPU. */
@@ -160,6 +166,8 @@ export class GpuDevice {
   readonly #gpu: GPU | undefined;
   readonly #owned: boolean;
   readonly #onLost: (() => void)[] = [];
+  /** bytes alive by the labels of their buffers */
+  readonly #held = new Map<string, number>();
   #failure: DeviceError | undefined;
   #disposed = false;
 
@@ -231,14 +239,28 @@ export class GpuDevice {
     ]).then(() => undefined);
     ready.catch(() => undefined);
     this.counts.buffers++;
-    this.counts.liveBytes += size;
+    this.#count(buffer, size);
     return { buffer, ready };
   }
 
   /** Destroys what {@link createBuffer} made. */
   destroyBuffer(buffer: GPUBuffer): void {
-    this.counts.liveBytes -= buffer.size;
+    this.#count(buffer, -buffer.size);
     buffer.destroy();
+  }
+
+  #count({ label }: GPUBuffer, nBytes: number): void {
+    this.counts.liveBytes += nBytes;
+    this.#held.set(label, (this.#held.get(label) ?? 0) + nBytes);
+  }
+
+  /** Bytes alive by use. */
+  held(): DeviceUse {
+    const of = (label: string): number => this.#held.get(label) ?? 0;
+    const weights = of("weights");
+    const kv = of("kv");
+    const compute = of("compute") + of("parameters");
+    return { weights, kv, compute, staging: this.counts.liveBytes - weights - kv - compute };
   }
 
   async #scope(

@@ -1,11 +1,12 @@
 // Fusion on the GPU: a node that only its successor reads is computed by it on the way. A dispatch costs some 30
 // microseconds on most devices, and what is not stored need not be read again.
 //
-//   norm(x) w      NORM RMS_NORM L2_NORM and the MUL by a row of weights
-//   a b + c        MUL_MAT and the ADD of a bias or of the residual stream
-//   glu(a b, c b)  two MUL_MAT of the same few columns and the GLU of both
+//   norm_mul     norm(x) w      NORM RMS_NORM L2_NORM and the MUL by a row of weights
+//   mul_mat_add  a b + c        MUL_MAT and the ADD of a bias or of the residual stream
+//   glu_pair     glu(a b, c b)  two MUL_MAT of the same few columns and the GLU of both
 
 import { Flag, Op, SRC_LIVE } from "../../assembly/abi.ts";
+import { ALL_FUSIONS, type Fusions } from "../graph/fusion.ts";
 import type { Program, ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { isContiguous, sameShape } from "../shape.ts";
@@ -24,11 +25,13 @@ interface Made {
  *
  * @param kept tensors that others read
  * @param known tells whether a kernel takes a fused node
+ * @param fusions those that are on
  */
 export function fuse(
   program: Program,
   kept: ReadonlySet<Tensor>,
   known: (node: ProgramNode) => boolean,
+  fusions: Fusions = ALL_FUSIONS,
 ): Program {
   const made = new Map<Tensor, Made>(program.nodes.map((node, index) => [node.tensor, { node, index }]));
   const readers = countReaders(program);
@@ -37,14 +40,14 @@ export function fuse(
     for (const side of [0, 1]) {
       const inner = node.src[side] && made.get(node.src[side]);
       if (inner === undefined || !isPrivate(inner.node.tensor, readers, kept)) continue;
-      const pair = joined(node, side, inner.node);
+      const pair = joined(node, side, inner.node, fusions);
       if (pair === undefined || !known(pair) || isOverwritten(program, inner, index)) continue;
       gone.add(inner.node);
       return pair;
     }
     const inner = [0, 1].map((side) => node.src[side] && made.get(node.src[side]));
     const all = inner.filter((m) => m !== undefined && isPrivate(m.node.tensor, readers, kept)) as Made[];
-    const gated = joinedGate(node, all);
+    const gated = fusions.has("glu_pair") ? joinedGate(node, all) : undefined;
     if (gated === undefined || !known(gated) || all.some((m) => isOverwritten(program, m, index)))
       return node;
     for (const m of all) gone.add(m.node);
@@ -69,12 +72,17 @@ function isPrivate(t: Tensor, readers: ReadonlyMap<Tensor, number>, kept: Readon
 }
 
 // The pair as one node; undefined when it is none. `side`: which operand of `outer` the inner result is.
-function joined(outer: ProgramNode, side: number, inner: ProgramNode): ProgramNode | undefined {
+function joined(
+  outer: ProgramNode,
+  side: number,
+  inner: ProgramNode,
+  fusions: Fusions,
+): ProgramNode | undefined {
   const { tensor: y } = outer;
   const { tensor: x, src } = inner;
   const other = outer.src[1 - side];
-  const isNorm = y.op === Op.MUL && NORMS.includes(x.op);
-  const isSum = y.op === Op.ADD && x.op === Op.MUL_MAT;
+  const isNorm = fusions.has("norm_mul") && y.op === Op.MUL && NORMS.includes(x.op);
+  const isSum = fusions.has("mul_mat_add") && y.op === Op.ADD && x.op === Op.MUL_MAT;
   if (other === undefined || other === x || !(isNorm || isSum) || inner.fused !== undefined) return undefined;
   if (outer.src[SRC_LIVE] !== src[SRC_LIVE] || !sameShape(x.ne, y.ne)) return undefined;
   if (![x, y, other].every((t) => t.type === Type.F32) || !isContiguous(y.type, y.ne, y.nb)) return undefined;

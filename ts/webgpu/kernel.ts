@@ -20,6 +20,7 @@
 //   a_set_u32(b, v) a_set_i32(b, v) a_set_f32(b, v)
 //   a_set_u16(b, v) a_set_u8(b, v)   part of a word, the rest is kept. With `atomic` other invocations may write the
 //                                rest at the same time; without, one invocation must own the word
+//   fault_report(id)             of the operand "fault" alone: says that this node met an id outside its table
 //
 // Reading beyond the operand gives any value and does no harm; writing beyond it may hit a neighbour.
 
@@ -49,8 +50,8 @@ export interface Caps {
 export interface Bind {
   /** prefix of its accessors */
   readonly name: string;
-  /** the result, the kernel's scratch, or the index of a source */
-  readonly of: "dst" | "scratch" | number;
+  /** the result, the kernel's scratch, where ids outside their tables are noted, or the index of a source */
+  readonly of: "dst" | "scratch" | "fault" | number;
   /** "write" also permits reading: what lies there before is what the dispatches before left */
   readonly access: "read" | "write";
   /** first byte, in the tensor or the scratch; 0 when absent. Addresses count from here */
@@ -119,6 +120,9 @@ export interface GpuKernel {
   /** bytes of scratch, shared by the dispatches of the node and with any content at first; none when absent */
   scratch?(node: ProgramNode, caps: Caps): number;
 }
+
+/** The operand of kernels that read ids: see faults.ts. */
+export const FAULT: Bind = { name: "fault", of: "fault", access: "write", atomic: true };
 
 /** Kernels by operator. */
 export type Kernels = { readonly [K in Op]?: GpuKernel };

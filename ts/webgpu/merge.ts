@@ -37,11 +37,12 @@ function fit(a: Job, b: Job): boolean {
   return alike && !needs(a, b) && !needs(b, a);
 }
 
-// True when `a` writes what `b` reads or writes.
+// True when `a` writes what `b` reads or writes. What both note of bad ids is in no order.
 function needs(a: Job, b: Job): boolean {
-  return a.places.some(
-    (p, i) => a.dispatch.bind[i]!.access === "write" && b.places.some((q) => overlap(p, q)),
-  );
+  return a.places.some((p, i) => {
+    const { access, of } = a.dispatch.bind[i]!;
+    return access === "write" && of !== "fault" && b.places.some((q) => overlap(p, q));
+  });
 }
 
 function overlap(p: Place, q: Place): boolean {

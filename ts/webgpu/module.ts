@@ -21,6 +21,17 @@ export interface Pattern {
   readonly bindings: readonly Binding[];
 }
 
+/** A pattern for looking at a module: all operands in one buffer, but for what is said of ids. */
+export function aloneIn({ bind }: Dispatch): Pattern {
+  const isFault = bind.map((b) => b.of === "fault");
+  const atomic = bind.some((b, i) => b.atomic === true && !isFault[i]);
+  const bindings = [
+    { writable: true, atomic },
+    { writable: true, atomic: true },
+  ];
+  return { operands: isFault.map(Number), bindings };
+}
+
 /** Words of a parameter slot: dynamic offsets of uniforms are multiples of 256 bytes. */
 export const SLOT_WORDS = 64;
 
@@ -96,8 +107,9 @@ function binding({ writable, atomic }: Binding, index: number): string {
 }
 
 // Accessors in the order in which they use each other; a body gets those that it calls, and what these call.
-function operandAccessors({ name, access }: Bind, pattern: Pattern, i: number, body: string): string {
+function operandAccessors({ name, of, access }: Bind, pattern: Pattern, i: number, body: string): string {
   const index = pattern.operands[i]!;
+  if (of === "fault") return faultReport(name, `M${index}`);
   const { atomic } = pattern.bindings[index]!;
   const memory = `M${index}`;
   const all = [
@@ -112,6 +124,11 @@ function operandAccessors({ name, access }: Bind, pattern: Pattern, i: number, b
     text += source;
   }
   return used.map((s) => `${s}\n`).join("");
+}
+
+// The cell is at the start of its binding; what other operands have as their place is the number of the node.
+function faultReport(name: string, cell: string): string {
+  return `fn ${name}_report(id: u32) { if (atomicMax(&${cell}[0], P.at_${name}) < P.at_${name}) { atomicStore(&${cell}[1], id); } }\n`;
 }
 
 type Accessor = readonly [suffix: string, source: string];

@@ -9,6 +9,8 @@ import { nelements } from "../shape.ts";
 import { bindOperands, type Place, type Window } from "./binding.ts";
 import { GpuBuffer } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
+import { FAULT_BYTES, type Faults } from "./faults.ts";
+import { HostIds, idsOf } from "./ids.ts";
 import { kernelFor } from "./kernels/fused.ts";
 import { type Bind, type Dispatch, type Kernels, MAX_DISPATCH_PARAMS } from "./kernel.ts";
 import { type Job, mergeRuns } from "./merge.ts";
@@ -55,6 +57,10 @@ export class GpuPlan {
   readonly #paramsGroup: GPUBindGroup;
   readonly #compute: GPUBuffer;
   readonly #planned: Planned;
+  readonly #faults: Faults;
+  /** numbers of the nodes that may note a bad id */
+  readonly #sites: number[] = [];
+  readonly #ids: HostIds;
   /** index of the first step of each node, and the number of steps */
   readonly #first: number[] = [];
   #disposed = false;
@@ -65,6 +71,7 @@ export class GpuPlan {
     this.#pipelines = pipelines;
     this.#planned = planned;
     this.#compute = compute.memory;
+    this.#faults = compute.type.faults;
     const groups = new BindGroups(gpu, pipelines);
     const slots: Uint8Array<ArrayBuffer>[] = [];
     const steps: Step[] = [];
@@ -75,6 +82,7 @@ export class GpuPlan {
       steps.push(...dispatches.map((d) => this.#step(d, node, index, groups, slots)));
     });
     this.#first.push(steps.length);
+    this.#ids = new HostIds(planned.program);
     this.#single = steps;
     this.steps = merged(steps);
     this.#params = this.#parameters(slots);
@@ -114,7 +122,9 @@ export class GpuPlan {
       });
     }
     const slot = new Uint8Array(SLOT_BYTES);
-    packSlot(dispatch, starts, new DataView(slot.buffer));
+    const site = dispatch.bind.some((b) => b.of === "fault") ? this.#site(node, index) : 0;
+    const at = starts.map((start, i) => (dispatch.bind[i]!.of === "fault" ? site : start));
+    packSlot(dispatch, at, new DataView(slot.buffer));
     const [x, y] = gridOf(dispatch.groups);
     const group = groups.get(accessOf(pattern), windows);
     const offset = Uint32Array.of(slots.length * SLOT_BYTES);
@@ -133,11 +143,18 @@ export class GpuPlan {
     };
   }
 
+  #site(node: ProgramNode, index: number): number {
+    const site = this.#faults.add({ node: index, tensor: node.tensor, rows: idsOf(node)!.rows });
+    this.#sites.push(site);
+    return site;
+  }
+
   #place({ of, offset = 0, bytes }: Bind, { tensor, src }: ProgramNode, index: number): Place {
     if (of === "scratch") {
       const start = this.#planned.scratchOffset(index) + offset;
       return { memory: this.#compute, start, bytes: bytes ?? this.#compute.size - start };
     }
+    if (of === "fault") return { memory: this.#faults.memory, start: 0, bytes: FAULT_BYTES };
     const t = of === "dst" ? tensor : src[of]!;
     const at = t.placement;
     if (!(at?.memory instanceof GpuBuffer)) {
@@ -152,6 +169,15 @@ export class GpuPlan {
   stepsOf(first: number, last: number): readonly Step[] {
     const whole = first === 0 && last === this.#first.length - 1;
     return whole ? this.steps : this.#single.slice(this.#first[first], this.#first[last]);
+  }
+
+  /**
+   * Looks at the ids of nodes [first, last) that the host wrote.
+   *
+   * @throws {DeviceError} trap
+   */
+  checkIds(first: number, last: number): void {
+    this.#ids.check(first, last);
   }
 
   /**
@@ -191,6 +217,8 @@ export class GpuPlan {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#gpu.destroyBuffer(this.#params);
+    for (const site of this.#sites) this.#faults.remove(site);
+    this.#ids.dispose();
   }
 }
 

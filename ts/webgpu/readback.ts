@@ -3,6 +3,7 @@
 import { DeviceError } from "../errors.ts";
 import { alignUp } from "../shape.ts";
 import type { GpuDevice } from "./device.ts";
+import { FAULT_BYTES, type Faults } from "./faults.ts";
 
 const MAP_READ = 1; // GPUBufferUsage.MAP_READ
 const COPY_DST = 8; // GPUBufferUsage.COPY_DST
@@ -15,18 +16,20 @@ const PIECE = 64 * 2 ** 20;
 /** Mappable buffers of one device; sizes are powers of two. */
 export class ReadbackRing {
   readonly #gpu: GpuDevice;
+  readonly #faults: Faults;
   readonly #idle: GPUBuffer[] = [];
   #disposed = false;
 
-  constructor(gpu: GpuDevice) {
+  constructor(gpu: GpuDevice, faults: Faults) {
     this.#gpu = gpu;
+    this.#faults = faults;
     gpu.onLost(() => this.dispose());
   }
 
   /**
    * Copies bytes of a buffer into `target` as they are when all work submitted so far is done.
    *
-   * @throws {DeviceError} device-lost, out-of-memory
+   * @throws {DeviceError} device-lost, out-of-memory; trap when a kernel met an id outside its table
    */
   async readInto(source: GPUBuffer, offset: number, target: Uint8Array): Promise<void> {
     const pieces: Promise<void>[] = [];
@@ -39,14 +42,18 @@ export class ReadbackRing {
   async #piece(source: GPUBuffer, offset: number, target: Uint8Array): Promise<void> {
     const skip = offset % 4;
     const nBytes = alignUp(skip + target.length, 4);
-    const staging = this.#take(nBytes);
+    const staging = this.#take(nBytes + FAULT_BYTES);
     const encoder = this.#gpu.device.createCommandEncoder();
     encoder.copyBufferToBuffer(source, offset - skip, staging, 0, nBytes);
+    const told = this.#faults.copyTo(encoder, staging, nBytes) ? FAULT_BYTES : 0;
     this.#gpu.device.queue.submit([encoder.finish()]);
     this.#gpu.counts.submits++;
+    let faults: ArrayBuffer | undefined;
     try {
-      await staging.mapAsync(READ, 0, nBytes);
-      target.set(new Uint8Array(staging.getMappedRange(0, nBytes), skip, target.length));
+      await staging.mapAsync(READ, 0, nBytes + told);
+      const mapped = staging.getMappedRange(0, nBytes + told);
+      target.set(new Uint8Array(mapped, skip, target.length));
+      if (told > 0) faults = mapped.slice(nBytes);
       staging.unmap();
     } catch (cause) {
       this.#gpu.destroyBuffer(staging);
@@ -55,6 +62,7 @@ export class ReadbackRing {
     }
     this.#give(staging);
     this.#gpu.check();
+    if (faults !== undefined) this.#faults.check(faults);
   }
 
   #take(nBytes: number): GPUBuffer {

@@ -58,8 +58,9 @@ function inPage(): boolean {
 }
 
 // What keeps a model on this thread.
-function boundHere(input: SourceInput, { engine }: LoadOptions): string | undefined {
+function boundHere(input: SourceInput, { engine, verdicts }: LoadOptions): string | undefined {
   if (engine !== undefined) return "an engine";
+  if (typeof verdicts === "object") return "a store of verdicts";
   return typeof input === "object" && input !== null && "load" in input ? "a byte source" : undefined;
 }
 

@@ -1,4 +1,4 @@
-// GET_ROWS: rows of a table by index. A row whose id is outside the table is all NaN (I32: the bits of one).
+// GET_ROWS: rows of a table by index. An id outside the table ends in an error; its row is all NaN.
 //
 // A table larger than a binding is read through windows: each dispatch fetches the rows that lie in its own.
 
@@ -6,7 +6,7 @@ import type { ProgramNode } from "../../graph/program.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import { rowBytes, type Shape } from "../../shape.ts";
 import { isQuantized, typeInfo, typeName } from "../../types.ts";
-import { type Caps, type Dispatch, type GpuKernel, nbParams, u32 } from "../kernel.ts";
+import { type Caps, type Dispatch, FAULT, type GpuKernel, nbParams, u32 } from "../kernel.ts";
 import { address, eachElement } from "../wgsl/elements.ts";
 import { FLOAT_TYPES, loadFloat } from "../wgsl/float.ts";
 import { isReadable, QUAD_LIB, QUAD_TYPES, quadSource } from "../wgsl/quants.ts";
@@ -14,7 +14,6 @@ import { storeFour } from "./copy.ts";
 import { type Part, windowed } from "./product.ts";
 
 export const getRowsKernel: GpuKernel = {
-  note: "a row is NaN when its id is outside the table",
   supports({ tensor, src }, caps): boolean {
     const [table, ids] = [src[0]!, src[1]!];
     const known = typeInfo(table.type)!.typeSize === 4 || QUAD_TYPES.includes(table.type);
@@ -36,6 +35,7 @@ function dispatch(node: ProgramNode, part: Part): Dispatch {
       { name: "dst", of: "dst", access: "write" },
       { name: "table", of: 0, access: "read", ...window },
       { name: "ids", of: 1, access: "read" },
+      FAULT,
     ],
     params: [
       ...nbParams("dst", dst),
@@ -49,6 +49,7 @@ function dispatch(node: ProgramNode, part: Part): Dispatch {
     body: `
   let id = ids_u32(${address("ids", ["i1", "i2", "i3", "0u"])});
   if (id >= P.rows) {
+    fault_report(id);
     ${lost(blocks)}
     return;
   }

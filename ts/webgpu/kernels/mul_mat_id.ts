@@ -1,7 +1,7 @@
 // MUL_MAT_ID: products with one of several matrices, chosen for each column by an id; ADD_ID: rows plus the row of a table
-// with their id. An id outside the table gives NaN.
+// with their id. An id outside the table ends in an error; what it names is NaN.
 //
-// A workgroup takes ROWS rows of the matrix of one column. Matrices that do not fit into a binding together are read
+// A workgroup takes ROWS rows of the matrix of one column; many columns of each matrix: mul_mat_id_tile.ts. Matrices that do not fit into a binding together are read
 // through windows: each dispatch computes the columns whose ids lie in its own.
 
 import { SRC_LIVE } from "../../../assembly/abi.ts";
@@ -12,6 +12,7 @@ import { Type, typeName } from "../../types.ts";
 import {
   type Caps,
   type Dispatch,
+  FAULT,
   type GpuKernel,
   nbParams,
   type RowWindow,
@@ -23,15 +24,20 @@ import { FLOAT_TYPES, loadFloat } from "../wgsl/float.ts";
 import { isReadable } from "../wgsl/quants.ts";
 import { usesSubgroups } from "../wgsl/rows.ts";
 import { dotLoop, LANES, redSource, reduced, ROWS } from "./dots.ts";
+import { isTiled, tileDispatches, tileScratch } from "./mul_mat_id_tile.ts";
 import { hasTail, operandKey, operandSource, readsProduct } from "./product.ts";
 
 export const mulMatIdKernel: GpuKernel = {
-  note: "a column is NaN when its id is outside 0..x-1; activations stay F32",
+  note: "activations stay F32",
   supports: ({ tensor, src }, caps) =>
     readsProduct(src[0]!, src[1]!, caps) &&
     matrixBytes(src[0]!) <= caps.maxBinding &&
     tensor.nBytes <= caps.maxBinding,
-  dispatches: (node, caps) => windows(node.src[0]!, caps).map((w) => dispatch(node, caps, w)),
+  dispatches(node, caps): Dispatch[] {
+    const all = windows(node.src[0]!, caps);
+    return isTiled(node) ? tileDispatches(node, all) : all.map((w) => dispatch(node, caps, w));
+  },
+  scratch: (node) => (isTiled(node) ? tileScratch(node) : 0),
 };
 
 function matrixBytes(a: Tensor): number {
@@ -58,6 +64,7 @@ function dispatch(node: ProgramNode, caps: Caps, window: RowWindow): Dispatch {
       { name: "a", of: 0, access: "read", offset: window.offset, bytes: window.bytes },
       { name: "b", of: 1, access: "read" },
       { name: "ids", of: 2, access: "read" },
+      FAULT,
       ...(live ? [{ name: "live", of: SRC_LIVE, access: "read" } as const] : []),
     ],
     params: [
@@ -97,7 +104,10 @@ fn main(group: u32, local: u32) {
   let m0 = group % P.down * ${ROWS}u;
   let i = group / P.down % P.n;
   let t = group / P.down / P.n;
-  if (local == 0u) { ID = id_of(i, t); }
+  if (local == 0u) {
+    ID = id_of(i, t);
+    if (ID == P.count) { fault_report(ids_u32(i * P.ids_nb0 + t * P.ids_nb1)); }
+  }
   let id = workgroupUniformLoad(&ID);
   let to = i * P.dst_nb1 + t * P.dst_nb2 + 4u * (m0 + local);
   if (id == P.count && local < ${ROWS}u && m0 + local < P.rows) { dst_set_f32(to, bitcast<f32>(NAN)); }
@@ -121,7 +131,6 @@ fn live_tokens() -> u32 { return min(P.tokens, u32(max(0, live_i32(0u)))); }
 
 /** A row of a and the row of b with its id. */
 export const addIdKernel: GpuKernel = {
-  note: "a row is NaN when its id is outside 0..x-1",
   supports: ({ tensor, src }) =>
     FLOAT_TYPES.includes(src[1]!.type) &&
     [tensor, src[0]!, src[1]!, src[2]!].every(isReadable) &&
@@ -139,6 +148,7 @@ function addId(node: ProgramNode): Dispatch {
       { name: "a", of: 0, access: "read" },
       { name: "b", of: 1, access: "read" },
       { name: "ids", of: 2, access: "read" },
+      FAULT,
     ],
     params: [
       ...nbParams("dst", dst),
@@ -151,7 +161,7 @@ function addId(node: ProgramNode): Dispatch {
     body: `
   let id = ids_u32(i1 * P.ids_nb0 + i2 * P.ids_nb1);
   var y = bitcast<f32>(NAN);
-  if (id < P.rows) { y = a_f32(${address("a")}) + ${loadFloat("b", b.type, "id * P.b_nb1 + i0 * P.b_nb0")}; }
+  if (id >= P.rows) { fault_report(id); } else { y = a_f32(${address("a")}) + ${loadFloat("b", b.type, "id * P.b_nb1 + i0 * P.b_nb0")}; }
   dst_set_f32(${address("dst")}, y);`,
   });
 }

@@ -19,8 +19,10 @@ import {
   storeElement,
 } from "./product.ts";
 
-const TILE = 32;
-const LANES = 64;
+/** Rows and columns of a tile. */
+export const TILE = 32;
+/** Invocations of a workgroup. */
+export const TILE_LANES = 64;
 
 /** The rows of a part times all columns. */
 export function tileDispatch(node: ProgramNode, _caps: Caps, part: Part): Dispatch {
@@ -37,37 +39,43 @@ export function tileDispatch(node: ProgramNode, _caps: Caps, part: Part): Dispat
     bind: productBinds(node, part),
     params: [...productParams(node, part), u32("down", down), u32("along", along)],
     groups: down * along * b.ne[2] * b.ne[3],
-    workgroup: LANES,
+    workgroup: TILE_LANES,
   };
 }
 
-function source(a: Tensor, b: Tensor, live: boolean, summed: boolean): string {
+/** Where the columns of a tile lie. */
+export interface TileColumns {
+  /** expression: byte of column `r` of the tile */
+  readonly at: string;
+  /** condition: there is a column `r` */
+  readonly is: string;
+}
+
+/** What {@link tileSums} needs around `main`. */
+export function tileSource(a: Tensor, b: Tensor): string {
   return `
-${operandSource(a, b)}${live ? `${LIVE_COLUMNS}var<workgroup> LIVE: u32;` : ""}
+${operandSource(a, b)}
 var<workgroup> A: array<vec4f, ${TILE * 8}>;
 var<workgroup> B: array<vec4f, ${TILE * 8}>;
-${hasTail(a) ? tailSource("a", a) + tailSource("b", b) : ""}
-fn main(group: u32, local: u32) {
-  let m0 = group % P.down * ${TILE}u;
-  let rest = group / P.down;
-  let n0 = rest % P.along * ${TILE}u;
-  let plane = rest / P.along;
-  let i2 = plane % P.n2; let i3 = plane / P.n2;
-  ${live ? "if (local == 0u) { LIVE = columns_of(i2, i3); } let columns = workgroupUniformLoad(&LIVE);" : "let columns = P.columns;"}
-  if (n0 >= columns) { return; }
-  let at = i2 / P.r2 * P.a_nb2 + i3 / P.r3 * P.a_nb3;
-  let bt = i2 * P.b_nb2 + i3 * P.b_nb3;
-  let lx = local % 8u; let ly = local / 8u;
+${hasTail(a) ? tailSource("a", a) + tailSource("b", b) : ""}`;
+}
+
+/**
+ * Statements: `acc[j][i]` is the product of row m0 + 4 lx + i of the matrix at byte `at` and column 4 ly + j of the tile,
+ * lx and ly being the place of the invocation. Everything that decides whether they run must be uniform.
+ */
+export function tileSums(a: Tensor, columns: TileColumns): string {
+  return `let lx = local % 8u; let ly = local / 8u;
   var acc: array<vec4f, 4>;
   for (var q0 = 0u; q0 < (P.k + 3u) / 4u; q0 += 8u) {
-    for (var i = local; i < ${TILE * 8}u; i += ${LANES}u) {
+    for (var i = local; i < ${TILE * 8}u; i += ${TILE_LANES}u) {
       let r = i / 8u; let q = q0 + i % 8u;
       var u = vec4f(); var v = vec4f();
       if (q < P.k / 4u) {
         if (m0 + r < P.rows) { u = a_quad(at + (m0 + r) * P.a_nb1, q); }
-        if (n0 + r < columns) { v = b_quad(bt + (n0 + r) * P.b_nb1, q); }
+        if (${columns.is}) { v = b_quad(${columns.at}, q); }
       }
-      ${hasTail(a) ? tailLoad() : ""}
+      ${hasTail(a) ? tailLoad(columns) : ""}
       A[i] = u; B[i] = v;
     }
     workgroupBarrier();
@@ -80,7 +88,23 @@ fn main(group: u32, local: u32) {
       }
     }
     workgroupBarrier();
-  }
+  }`;
+}
+
+function source(a: Tensor, b: Tensor, live: boolean, summed: boolean): string {
+  const columns = { at: "bt + (n0 + r) * P.b_nb1", is: "n0 + r < columns" };
+  return `${tileSource(a, b)}${live ? `${LIVE_COLUMNS}var<workgroup> LIVE: u32;` : ""}
+fn main(group: u32, local: u32) {
+  let m0 = group % P.down * ${TILE}u;
+  let rest = group / P.down;
+  let n0 = rest % P.along * ${TILE}u;
+  let plane = rest / P.along;
+  let i2 = plane % P.n2; let i3 = plane / P.n2;
+  ${live ? "if (local == 0u) { LIVE = columns_of(i2, i3); } let columns = workgroupUniformLoad(&LIVE);" : "let columns = P.columns;"}
+  if (n0 >= columns) { return; }
+  let at = i2 / P.r2 * P.a_nb2 + i3 / P.r3 * P.a_nb3;
+  let bt = i2 * P.b_nb2 + i3 * P.b_nb3;
+  ${tileSums(a, columns)}
   for (var j = 0u; j < 4u; j++) {
     let n = n0 + ly * 4u + j;
     if (n >= columns) { continue; }
@@ -94,10 +118,10 @@ fn main(group: u32, local: u32) {
 `;
 }
 
-function tailLoad(): string {
+function tailLoad({ at, is }: TileColumns): string {
   return `else if (q == P.k / 4u) {
         if (m0 + r < P.rows) { u = a_tail(at + (m0 + r) * P.a_nb1); }
-        if (n0 + r < columns) { v = b_tail(bt + (n0 + r) * P.b_nb1); }
+        if (${is}) { v = b_tail(${at}); }
       }`;
 }
 

@@ -1,4 +1,5 @@
-// SET_ROWS: rows of src0 into the rows of src2 that src1 names; the result is a view of src2. Ids outside it write nothing.
+// SET_ROWS: rows of src0 into the rows of src2 that src1 names; the result is a view of src2. An id outside it ends in an error, and
+// nothing is written.
 //
 // A workgroup takes one row. Where an id occurs again behind it in the same plane, the later row wins: the workgroup
 // looks for that first and leaves.
@@ -7,7 +8,7 @@ import { SRC_LIVE } from "../../../assembly/abi.ts";
 import type { ProgramNode } from "../../graph/program.ts";
 import type { Tensor } from "../../graph/tensor.ts";
 import { isQuantized, Type, typeInfo, typeName } from "../../types.ts";
-import { type Dispatch, type GpuKernel, nbParams, neParams, u32 } from "../kernel.ts";
+import { type Dispatch, FAULT, type GpuKernel, nbParams, neParams, u32 } from "../kernel.ts";
 import { address } from "../wgsl/elements.ts";
 import { FLOAT_TYPES, loadFloat, roundSource, storeFloat } from "../wgsl/float.ts";
 import { BLOCK_TYPES, blockSource } from "../wgsl/quantize.ts";
@@ -15,7 +16,6 @@ import { isReadable, rowsAligned } from "../wgsl/quants.ts";
 import { eachRow } from "../wgsl/rows.ts";
 
 export const setRowsKernel: GpuKernel = {
-  note: "rows whose ids are outside the target are left out",
   supports({ tensor, src }): boolean {
     const known = FLOAT_TYPES.includes(tensor.type) || BLOCK_TYPES.includes(tensor.type);
     return known && FLOAT_TYPES.includes(src[0]!.type) && [tensor, src[0]!, src[1]!].every(isReadable);
@@ -35,6 +35,7 @@ function dispatch(node: ProgramNode): Dispatch {
       { name: "dst", of: "dst", access: "write", atomic: !whole },
       { name: "x", of: 0, access: "read" },
       { name: "ids", of: 1, access: "read" },
+      FAULT,
     ],
     params: [
       ...nbParams("dst", dst),
@@ -56,6 +57,7 @@ ${isQuantized(dst.type) ? blockSource("dst", dst.type) : roundSource(dst.type)}`
     if (id_at(plane_ids + j * P.ids_nb0) == id) { atomicStore(&LATER, 1u); }
   }
   workgroupBarrier();
+  if (id >= P.rows && local == 0u) { fault_report(id); }
   if (atomicLoad(&LATER) != 0u || id >= P.rows) { return; }
   let at = ${address("x", ["0u", "i1", "i2", "i3"])};
   let to = id * P.dst_nb1 + i2 * P.dst_nb2 + i3 * P.dst_nb3;

@@ -7,12 +7,15 @@ import type { ProgramNode } from "../../graph/program.ts";
 import { nelements } from "../../shape.ts";
 import { isQuantized, Type } from "../../types.ts";
 import type { Backend } from "../../runtime/backend.ts";
+import type { Dispatch } from "../kernel.ts";
+import { aloneIn, moduleSource } from "../module.ts";
 import { Bench } from "./bench.ts";
 import { fillOf, numbers } from "./fill.ts";
+import { hashOf, type KeptVerdicts } from "./kept.ts";
 import { firstOp, replicate, smallShapes } from "./replica.ts";
 
-/** Names the kernels that a node needs; undefined when the device cannot run it. */
-export type KeysOf = (node: ProgramNode) => readonly string[] | undefined;
+/** What a node runs; undefined when the device cannot run it. */
+export type DispatchesOf = (node: ProgramNode) => readonly Dispatch[] | undefined;
 
 /** Elements of all operands of a test at most; larger nodes are not tested. */
 const MOST_ELEMENTS = 2 ** 22;
@@ -33,13 +36,24 @@ const BLOCK_BYTES = 0.02;
 /** Verdicts on the kernels of one adapter. */
 export class SelfTest {
   readonly #backend: Backend;
-  readonly #keysOf: KeysOf;
+  readonly #dispatchesOf: DispatchesOf;
+  readonly #kept: KeptVerdicts | undefined;
+  /** what other processes found to be right; undefined before anybody asked */
+  #passed: ReadonlyMap<string, string> | undefined;
+  /** hashes of modules by kernel */
+  readonly #hashes = new Map<string, string>();
   /** by kernel: what is wrong with it, or nothing */
   readonly #verdicts = new Map<string, string | undefined>();
 
-  constructor(backend: Backend, keysOf: KeysOf) {
+  /** @param kept verdicts of other processes */
+  constructor(backend: Backend, dispatchesOf: DispatchesOf, kept?: KeptVerdicts) {
     this.#backend = backend;
-    this.#keysOf = keysOf;
+    this.#dispatchesOf = dispatchesOf;
+    this.#kept = kept;
+  }
+
+  #keysOf(node: ProgramNode): readonly string[] | undefined {
+    return this.#dispatchesOf(node)?.map((d) => d.key);
   }
 
   /** Kernels that failed, and why. */
@@ -60,20 +74,45 @@ export class SelfTest {
    * @throws the signal's reason; DeviceError when the device is lost
    */
   async test(nodes: readonly ProgramNode[], signal?: AbortSignal): Promise<void> {
+    if (this.#untested(nodes).length > 0) await this.#recall(nodes);
     const wanted = this.#untested(nodes);
     if (wanted.length === 0) return;
     const bench = await Bench.open();
+    const passed = new Map<string, string>();
     try {
       for (const node of wanted) {
         signal?.throwIfAborted();
         const keys = this.#keysOf(node)!;
         if (keys.every((key) => this.#verdicts.has(key))) continue;
         const reason = await this.#testOne(bench, node, keys);
-        for (const key of keys) if (!this.#verdicts.has(key)) this.#verdicts.set(key, reason);
+        for (const d of this.#dispatchesOf(node)!) {
+          if (this.#verdicts.has(d.key)) continue;
+          this.#verdicts.set(d.key, reason);
+          if (reason === undefined) passed.set(d.key, this.#hash(d));
+        }
       }
     } finally {
       bench.dispose();
+      if (passed.size > 0) await this.#kept?.add(passed);
     }
+  }
+
+  // Kernels whose modules passed in another process need no test.
+  async #recall(nodes: readonly ProgramNode[]): Promise<void> {
+    if (this.#kept === undefined) return;
+    this.#passed ??= await this.#kept.read();
+    for (const node of nodes) {
+      for (const d of this.#dispatchesOf(node) ?? []) {
+        const passed = !this.#verdicts.has(d.key) && this.#passed.get(d.key) === this.#hash(d);
+        if (passed) this.#verdicts.set(d.key, undefined);
+      }
+    }
+  }
+
+  #hash(d: Dispatch): string {
+    const hash = this.#hashes.get(d.key) ?? hashOf(moduleSource(d, aloneIn(d)));
+    this.#hashes.set(d.key, hash);
+    return hash;
   }
 
   // One node for each new kernel, the one with the fewest elements; small ones first.

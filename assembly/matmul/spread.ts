@@ -1,0 +1,42 @@
+// How activations are spread out for weights of a type: in file order or in quads, for single columns or for panels.
+
+import { Type } from "../abi";
+import { WIDE_NONE, wideDot, wideZero } from "../math/dot";
+import { hasMin, hasLevels, levelZero } from "../quants/quad_types";
+import { kindOf, zeroPoint } from "./blocks";
+import { SEEDED } from "./columns";
+import { panelLevelZero } from "./quad_panel";
+import { isSplit } from "./super";
+import { MINIMA, NO_WEIGHTS, ZERO_POINT } from "./super_tile";
+
+// Signed codes in quads as the second operand of a dot: of one that takes any byte, or levels with what they need added.
+@inline
+function isUnsplit(type: i32, quads: bool, panels: bool): bool {
+  return (
+    quads &&
+    (hasLevels(type) || type == Type.Q8_0) &&
+    (wideDot() != WIDE_NONE || (hasLevels(type) && !panels))
+  );
+}
+
+/** Kind of the columns of blocks of 32 (matmul/columns.ts). */
+export function spreadFor(type: i32, quads: bool, panels: bool): i32 {
+  return isUnsplit(type, quads, panels) ? SEEDED : kindOf(type);
+}
+
+/** The code of 0 in such blocks. */
+export function zeroFor(type: i32, quads: bool, panels: bool): i32 {
+  if (quads && hasLevels(type)) return panels ? panelLevelZero() : levelZero();
+  return isUnsplit(type, quads, panels) ? wideZero() : zeroPoint(type);
+}
+
+/** Are columns of super-blocks split? */
+export function splitFor(type: i32, quads: bool, panels: bool): bool {
+  return isSplit(type) && !isUnsplit(type, quads, panels);
+}
+
+/** What the weights of a panel of super-blocks are (matmul/super_tile.ts). */
+export function weightsFor(type: i32, quads: bool): i32 {
+  if (hasMin(type)) return MINIMA;
+  return type == Type.IQ4_XS && !(quads && panelLevelZero() != 0) ? NO_WEIGHTS : ZERO_POINT;
+}
