@@ -192,8 +192,14 @@ export enum Flag {
   EXTERNAL = 4,
   /** every kernel of the op reads an element (or row) before overwriting it: the result may take over a source's memory */
   INPLACE = 8,
-  /** rows lie in quads (assembly/quants/quads.ts), not in file order: read by MUL_MAT and GET_ROWS only */
+  /** rows lie in quads (assembly/quants/quads.ts), not in file order: read by MUL_MAT, MUL_MAT_ID and GET_ROWS only */
   QUADS = 16,
+  /** the threads meet before this node: it touches bytes that one since their last meeting wrote, or writes what it read */
+  MEET = 32,
+  /** so small that thread 0 computes it alone */
+  SOLO = 64,
+  /** runs at the same time as the node before it: what that one uses stays until both are done */
+  BESIDE = 128,
 }
 
 /** What a run, or one thread of it, came to. */
@@ -282,8 +288,8 @@ export const CTRL_LAST = CTRL + 16;
 export const CTRL_NTH = CTRL + 20;
 /** threads that have arrived at the barrier */
 export const CTRL_ARRIVED = CTRL + 24;
-/** barrier generation */
-export const CTRL_PHASE = CTRL + 28;
+/** threads that sleep, or are about to: nobody else need be woken */
+export const CTRL_SLEEPERS = CTRL + 28;
 /** Status of the run; the first thread to fail writes it */
 export const CTRL_ERROR = CTRL + 32;
 /** index of the failing node */
@@ -300,8 +306,12 @@ export const CTRL_SPIN = CTRL + 52;
 export const CTRL_PATIENCE = CTRL + 56;
 /** how the relaxed dot takes bytes beyond 0..127: WIDE_NONE, WIDE_UNSIGNED or WIDE_SIGNED (assembly/selftest.ts) */
 export const CTRL_WIDE = CTRL + 60;
-/** current node index of each thread */
-export const CTRL_NODE = CTRL + 64;
+/** barrier generation; a cache line of its own, for whoever waits reads it over and over */
+export const CTRL_PHASE = CTRL + 128;
+
+/** current node index of each thread, each in a cache line of its own */
+export const CTRL_NODE = 20480;
+export const CTRL_NODE_SHIFT = 6;
 
 // Region table: {first, end, kind} per region in use, sorted by first; addresses in units of REGION_UNIT bytes.
 

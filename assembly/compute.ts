@@ -1,9 +1,9 @@
-// Runs nodes [first, last): one switch from Op to kernel, a barrier after each node.
+// Runs nodes [first, last): one switch from Op to kernel, a barrier before nodes that need one.
 //
 // Every thread walks the same list. A kernel gets (node, ith, nth) and computes its share of the result; which thread
-// computes an element never changes its bits.
+// computes an element never changes its bits. Small nodes are thread 0's alone; the others go on to the next barrier.
 
-import { NODE_BYTES, Op } from "./abi";
+import { Flag, NODE_BYTES, Op } from "./abi";
 import { barrier, checkAbort, enter } from "./control";
 import { arange, timestepEmbedding } from "./kernels/arange";
 import { addId } from "./kernels/add_id";
@@ -38,17 +38,20 @@ import { Node } from "./node";
 // A new op must be looked at here: add its case to dispatch(), then raise this number.
 if (Op.COUNT != 65) ERROR("compute.ts: new op without a kernel case");
 
-/** Runs this thread's share; false when the run was left early. */
-export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nth: i32): bool {
+/** Runs this thread's share. Leaves early when the run has failed. */
+export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nth: i32): void {
   for (let i = first; i < last; i++) {
     const n = changetype<Node>(records + <usize>i * NODE_BYTES);
     if (n.op <= Op.TRANSPOSE) continue;
+    if (i > first && (nth == 1 || n.flags & Flag.MEET)) {
+      if (ith == 0) checkAbort();
+      if (!barrier(nth)) return;
+    }
+    const solo = (n.flags & Flag.SOLO) != 0;
+    if (solo && ith != 0) continue;
     enter(ith, i);
-    dispatch(n, ith, nth);
-    if (ith == 0) checkAbort();
-    if (!barrier(nth)) return false;
+    dispatch(n, ith, solo ? 1 : nth);
   }
-  return true;
 }
 
 // Three parts, so that each stays small enough for an engine to compile at once.

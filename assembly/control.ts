@@ -1,7 +1,7 @@
 // Threads: the control block, the barrier, job hand-out and the error cell.
 //
-// One module, one memory, one instance per thread. All threads walk the same node list; between nodes they meet at a
-// barrier that spins a while and then sleeps. A thread that fails sets the error cell and moves the barrier on, so the
+// One module, one memory, one instance per thread. All threads walk the same node list; before nodes that need it they meet
+// at a barrier that spins a while and then sleeps. A thread that fails sets the error cell and moves the barrier on, so the
 // others leave at once. Thread 0 hands out the job and takes part in it; workers sleep on the job number in between.
 
 import {
@@ -15,11 +15,13 @@ import {
   CTRL_KIND,
   CTRL_LAST,
   CTRL_NODE,
+  CTRL_NODE_SHIFT,
   CTRL_NTH,
   CTRL_PATIENCE,
   CTRL_PHASE,
   CTRL_READY,
   CTRL_RECORDS,
+  CTRL_SLEEPERS,
   CTRL_SPIN,
   Status,
 } from "./abi";
@@ -27,18 +29,35 @@ import {
 const KIND_COMPUTE = 1;
 const KIND_LEAVE = 2;
 
-// Longest single sleep, ns. A sleeper looks again after it, so a lost wake-up costs time, never a hang.
+// Longest single sleep within a run and between runs, ns. A sleeper looks again after it, so a lost wake-up costs time,
+// never a hang.
 const NAP: i64 = 100_000_000;
+const LONG_NAP: i64 = 60_000_000_000;
 // What atomic.wait returns when nobody woke the sleeper.
 const TIMED_OUT = 2;
 
 /** Sets the error cell for thread `ith` and lets everybody leave the barrier. Called from outside after a trap. */
 export function fail(ith: i32, status: i32): void {
   if (atomic.cmpxchg<i32>(CTRL_ERROR, Status.OK, status) == Status.OK) {
-    atomic.store<i32>(CTRL_ERROR_NODE, atomic.load<i32>(CTRL_NODE + (ith << 2)));
+    atomic.store<i32>(CTRL_ERROR_NODE, atomic.load<i32>(nodeCell(ith)));
   }
+  release();
+}
+
+// Lets go of those who wait at the barrier.
+function release(): void {
   atomic.add<i32>(CTRL_PHASE, 1);
-  atomic.notify(CTRL_PHASE, -1);
+  wake(CTRL_PHASE);
+}
+
+// Waking is a call into the host that takes a lock, so nobody is woken when nobody sleeps. A thread counts itself before
+// it looks at the cell for the last time: it is seen here, or it sees the cell's new value.
+function wake(cell: usize): void {
+  if (atomic.load<i32>(CTRL_SLEEPERS) != 0) atomic.notify(cell, -1);
+}
+
+function nodeCell(ith: i32): usize {
+  return <usize>CTRL_NODE + ((<usize>ith) << CTRL_NODE_SHIFT);
 }
 
 /** Waits for all `nth` threads; false when the run has failed and everybody must leave. */
@@ -48,9 +67,8 @@ export function barrier(nth: i32): bool {
     if (atomic.load<i32>(CTRL_ERROR) != Status.OK) return false;
     if (atomic.add<i32>(CTRL_ARRIVED, 1) == nth - 1) {
       atomic.store<i32>(CTRL_ARRIVED, 0);
-      atomic.add<i32>(CTRL_PHASE, 1);
-      atomic.notify(CTRL_PHASE, -1);
-    } else if (!sleepWhile(CTRL_PHASE, phase, load<i32>(CTRL_PATIENCE))) {
+      release();
+    } else if (!sleepWhile(CTRL_PHASE, phase, load<i32>(CTRL_PATIENCE), NAP)) {
       giveUp();
     }
   }
@@ -58,12 +76,15 @@ export function barrier(nth: i32): bool {
 }
 
 // Returns once the cell no longer holds `value`; false after `naps` naps in vain.
-function sleepWhile(cell: usize, value: i32, naps: i32): bool {
+function sleepWhile(cell: usize, value: i32, naps: i32, nap: i64): bool {
   for (let i = load<i32>(CTRL_SPIN); i > 0; i--) {
     if (atomic.load<i32>(cell) != value) return true;
   }
   while (atomic.load<i32>(cell) == value) {
-    if (atomic.wait<i32>(cell, value, NAP) == TIMED_OUT && --naps <= 0) return false;
+    atomic.add<i32>(CTRL_SLEEPERS, 1);
+    const result = atomic.wait<i32>(cell, value, nap);
+    atomic.sub<i32>(CTRL_SLEEPERS, 1);
+    if (result == TIMED_OUT && --naps <= 0) return false;
   }
   return true;
 }
@@ -71,17 +92,16 @@ function sleepWhile(cell: usize, value: i32, naps: i32): bool {
 // A thread has not come: it is dead, or stuck in a node.
 function giveUp(): void {
   atomic.cmpxchg<i32>(CTRL_ERROR, Status.OK, Status.TIMEOUT);
-  atomic.cmpxchg<i32>(CTRL_ERROR_NODE, -1, atomic.load<i32>(CTRL_NODE)); // thread 0 waits at the same node
-  atomic.add<i32>(CTRL_PHASE, 1);
-  atomic.notify(CTRL_PHASE, -1);
+  atomic.cmpxchg<i32>(CTRL_ERROR_NODE, -1, atomic.load<i32>(CTRL_NODE)); // about where thread 0 is
+  release();
 }
 
 /** Remembers the node that thread `ith` is about to run, for the error report. */
 export function enter(ith: i32, node: i32): void {
-  store<i32>(CTRL_NODE + (ith << 2), node);
+  store<i32>(nodeCell(ith), node);
 }
 
-/** Thread 0, after each node: turns the abort cell into the error cell, before the barrier, so that all leave together. */
+/** Thread 0, before each barrier: turns the abort cell into the error cell, so that all leave together. */
 export function checkAbort(): void {
   if (atomic.load<i32>(CTRL_ABORT) != 0) {
     atomic.cmpxchg<i32>(CTRL_ERROR, Status.OK, Status.ABORTED);
@@ -100,20 +120,23 @@ export function post(records: usize, first: i32, last: i32, nth: i32): void {
   atomic.store<i32>(CTRL_ERROR_NODE, -1);
   atomic.store<i32>(CTRL_DONE, 0);
   atomic.add<i32>(CTRL_JOB, 1);
-  if (nth > 1) atomic.notify(CTRL_JOB, -1);
+  if (nth > 1) wake(CTRL_JOB);
 }
 
 /** A worker has finished its part. */
 export function done(): void {
   atomic.add<i32>(CTRL_DONE, 1);
-  atomic.notify(CTRL_DONE, -1);
+  wake(CTRL_DONE);
 }
 
 /** Thread 0 waits until the other `nth - 1` have finished. */
 export function join(nth: i32): i32 {
   let n = atomic.load<i32>(CTRL_DONE);
   while (n < nth - 1) {
-    if (!sleepWhile(CTRL_DONE, n, load<i32>(CTRL_PATIENCE))) return Status.TIMEOUT;
+    if (!sleepWhile(CTRL_DONE, n, load<i32>(CTRL_PATIENCE), NAP)) {
+      giveUp();
+      return Status.TIMEOUT;
+    }
     n = atomic.load<i32>(CTRL_DONE);
   }
   return atomic.load<i32>(CTRL_ERROR);
@@ -127,12 +150,12 @@ export function jobNumber(): i32 {
 /** A worker announces itself: from now on it sees every job. */
 export function ready(): void {
   atomic.add<i32>(CTRL_READY, 1);
-  atomic.notify(CTRL_READY, -1);
+  wake(CTRL_READY);
 }
 
 /** Sleeps until a job after `seen` is there. Returns its number, or -1 when the worker shall end. */
 export function nextJob(seen: i32): i32 {
-  while (!sleepWhile(CTRL_JOB, seen, i32.MAX_VALUE));
+  while (!sleepWhile(CTRL_JOB, seen, i32.MAX_VALUE, LONG_NAP));
   return load<i32>(CTRL_KIND) == KIND_LEAVE ? -1 : atomic.load<i32>(CTRL_JOB);
 }
 

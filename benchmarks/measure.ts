@@ -104,9 +104,9 @@ export function versionOf(name: string): string {
   return (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
 }
 
-/** Prints a table and, as the last line, everything as JSON. */
+/** Prints a table, unless the command line says `--json`, and, as the last line, everything as JSON. */
 export function report(name: string, rows: readonly object[], more: object = {}): void {
-  console.table(rows);
+  if (!process.argv.includes("--json")) console.table(rows);
   const date = new Date().toISOString().slice(0, 10);
   const command = `${name} ${process.argv.slice(2).join(" ")}`.trim();
   console.log(JSON.stringify({ benchmark: name, date, command, machine: machine(), ...more, rows }));

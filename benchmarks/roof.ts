@@ -1,4 +1,6 @@
 // What the machine can do at most with 128-bit wasm: bytes read per second, integer and float products per second.
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import binaryen from "binaryen";
 import { repeat, type Spent } from "./measure.ts";
 
@@ -81,4 +83,32 @@ export async function roofs(dramMiB = 512, cacheMiB = 8): Promise<Record<string,
     "f32 GFLOP/s": await best(8 * 8 * n, () => (core.madd ?? core.mulAdd)(0, n)),
     "mul + add GFLOP/s": await best(8 * 8 * n, () => core.mulAdd(0, n)),
   };
+}
+
+/** What a thread of {@link readRoof} is given. */
+export interface ReadJob {
+  readonly module: WebAssembly.Module;
+  readonly mib: number;
+  readonly ms: number;
+}
+
+/** GB/s that so many threads read from memory together, each from its own stretch. Best of three times. */
+export async function readRoof(threads: number, mib = 256, ms = 300): Promise<number> {
+  const module = await WebAssembly.compile(assemble(false));
+  let best = 0;
+  for (let i = 0; i < 3; i++) best = Math.max(best, await readTogether({ module, mib, ms }, threads));
+  return best;
+}
+
+async function readTogether(workerData: ReadJob, threads: number): Promise<number> {
+  const path = join(import.meta.dirname, "peers/read.js");
+  const workers = Array.from({ length: threads }, () => new Worker(path, { workerData }));
+  const answers = (): Promise<unknown[]> =>
+    Promise.all(
+      workers.map((w) => new Promise((resolve, reject) => w.once("message", resolve).once("error", reject))),
+    );
+  await answers();
+  const rates = answers();
+  for (const w of workers) w.postMessage("go");
+  return ((await rates) as number[]).reduce((a, b) => a + b, 0);
 }

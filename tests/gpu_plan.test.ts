@@ -114,6 +114,21 @@ await describeGpu("a program on a GPU", () => {
     expect(counts.buffers).toBeGreaterThan(3);
   });
 
+  it("holds none either with a reading under way, which rejects", async () => {
+    const { engine, backend } = await onGpu();
+    const g = engine.graph();
+    const x = g.input("x", Type.F32, [4]);
+    const y = g.add(x, x).asOutput();
+    g.plan();
+    await g.compute();
+    const readings = [y.read(), y.read()];
+    engine.dispose();
+    expect(backend.gpu.counts.liveBytes).toBe(0);
+    const ends = await Promise.allSettled(readings);
+    expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect(backend.gpu.counts.liveBytes).toBe(0);
+  });
+
   it("says which line of which kernel does not compile", async () => {
     const broken: GpuKernel = {
       supports: () => true,

@@ -1,8 +1,10 @@
 // MUL_MAT_ID gives the bits of MUL_MAT with the matrix of each id, for every type of weights, live count and thread.
 import { describe, expect, test } from "vitest";
+import { Flag } from "../assembly/abi.ts";
+import { leaf } from "../ts/graph/tensor.ts";
 import { createEngine } from "../ts/runtime/engine.ts";
 import { rowBytes } from "../ts/shape.ts";
-import { Type } from "../ts/types.ts";
+import { Type, isQuantized } from "../ts/types.ts";
 import { BUILDS, Core, samples, stream } from "./core.ts";
 
 const TYPES = [
@@ -27,15 +29,17 @@ const TYPES = [
 const [M, X, N, T] = [11, 4, 3, 21];
 const K = 256;
 
-const ids = Int32Array.from({ length: N * T }, (_, i) => (7 * i + (i >> 2)) % X);
+const idsOf = (tokens: number): Int32Array =>
+  Int32Array.from({ length: N * tokens }, (_, i) => (7 * i + (i >> 2)) % X);
+const ids = idsOf(T);
 
 // Quantised where the core can; random bits with small scales where it only reads.
-async function weights(type: Type): Promise<Uint8Array> {
+async function weights(type: Type, m = M): Promise<Uint8Array> {
   const core = await Core.load("simd");
   const next = stream(type + 1);
-  const bytes = new Uint8Array(X * M * rowBytes(type, K));
+  const bytes = new Uint8Array(X * m * rowBytes(type, K));
   try {
-    bytes.set(core.quantize(type, samples(X * M * K, next)));
+    bytes.set(core.quantize(type, samples(X * m * K, next)));
   } catch {
     // every f16 at any place is finite and small
     for (let i = 0; i < bytes.length; i++) bytes[i] = 128 * (next() + 1) * (i % 2 === 1 ? 0.1 : 1);
@@ -63,6 +67,31 @@ async function products(type: Type, nThreads: number, build: "simd" | "relaxed")
   return all;
 }
 
+// The same of matrices with 12 rows, in file order or in quads.
+async function laid(
+  type: Type,
+  build: "simd" | "relaxed",
+  quads: boolean,
+  tokens: number,
+  nThreads: number,
+): Promise<Uint32Array> {
+  using engine = await createEngine({ nThreads, wasm: build });
+  const a = leaf("a", type, [K, 12, X]);
+  engine.allocate([a], "weights");
+  a.write(await weights(type, 12));
+  if (quads) engine.toQuads([a]);
+  expect(a.flags & Flag.QUADS).toBe(quads ? Flag.QUADS : 0);
+  using g = engine.graph();
+  const b = g.input("b", Type.F32, [K, 1, tokens]);
+  const i = g.input("ids", Type.I32, [N, tokens]);
+  const y = g.mulMatId(a, b, i).asOutput();
+  g.plan();
+  b.write(samples(K * tokens, stream(6)));
+  i.write(idsOf(tokens));
+  await g.compute();
+  return new Uint32Array(((await y.read()) as Float32Array).buffer);
+}
+
 describe.each(BUILDS.filter((b) => b !== "debug"))("mul_mat_id, %s", (build) => {
   test.each(TYPES.map((t) => [Type[t], t] as const))("%s: the bits of mul_mat", async (_, type) => {
     const [chosen, ...each] = await products(type, 1, build as "simd");
@@ -71,6 +100,17 @@ describe.each(BUILDS.filter((b) => b !== "debug"))("mul_mat_id, %s", (build) => 
     expect(want.flat().every(Number.isFinite)).toBe(true);
     expect((await products(type, 3, build as "simd"))[0]).toEqual(chosen);
   });
+
+  test.each(TYPES.filter(isQuantized).map((t) => [Type[t], t] as const))(
+    "%s in quads: the bits of file order, for one token and for more columns than go at a time",
+    async (_, type) => {
+      for (const tokens of [1, 90]) {
+        const want = await laid(type, build as "simd", false, tokens, 1);
+        expect(await laid(type, build as "simd", true, tokens, 1)).toEqual(want);
+        expect(await laid(type, build as "simd", true, tokens, 2)).toEqual(want);
+      }
+    },
+  );
 });
 
 test("only live tokens are computed, and ids outside the matrices end the run", async () => {

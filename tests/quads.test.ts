@@ -254,7 +254,7 @@ test("a leaf in quads is refused where file order is read", async () => {
   });
   refused((g) => {
     const ids = g.input("ids", Type.I32, [1, 1]);
-    return g.mulMatId(g.reshape(w, [32, 4, 2]), g.input("x", Type.F32, [32, 1, 1]), ids);
+    return g.mulMatId(g.reshape(w, [32, 2, 4]), g.input("x", Type.F32, [32, 1, 1]), ids);
   });
   expect(() => w.write(weights(Type.Q8_0, 32, 8, 9))).toThrow(/quads/);
   await expect(w.readBytes()).rejects.toThrow(/quads/);

@@ -1,19 +1,24 @@
 // Threads that do not come: the others notice, the error is typed, the engine goes on alone.
 import { expect, test } from "vitest";
 import type { Status } from "../assembly/abi.ts";
-import { CTRL_PATIENCE } from "../assembly/abi.ts";
+import { CTRL_PATIENCE, CTRL_PHASE } from "../assembly/abi.ts";
 import type { CpuBackend } from "../ts/runtime/cpu.ts";
+import type { Graph } from "../ts/graph/graph.ts";
+import type { Tensor } from "../ts/graph/tensor.ts";
 import { createEngine } from "../ts/runtime/engine.ts";
 import { ThreadPool } from "../ts/runtime/threads.ts";
 import { Type } from "../ts/types.ts";
 
+/** Elements that are worth sharing out. */
+const N = 20_000;
+
 test("a thread that never comes ends the run with a timeout, and the engine goes on with one thread", async () => {
   const engine = await createEngine({ nThreads: 2 });
   const g = engine.graph();
-  const x = g.input("x", Type.F32, [1000]);
+  const x = g.input("x", Type.F32, [N]);
   const y = g.sqr(g.scale(x, 2)).asOutput();
   g.plan();
-  x.write(new Float32Array(1000).fill(3));
+  x.write(new Float32Array(N).fill(3));
   const { pool } = engine.backend as CpuBackend;
   // The pool believes in a third thread that nobody started.
   const believed = new Proxy(pool, {
@@ -33,7 +38,7 @@ test("a thread that never comes ends the run with a timeout, and the engine goes
   Object.defineProperty(engine.backend, "pool", { value: pool });
   expect(engine.nThreads).toBe(1);
   await g.compute();
-  expect([...((await y.read()) as Float32Array)]).toEqual(new Array(1000).fill(36));
+  expect([...((await y.read()) as Float32Array)]).toEqual(new Array(N).fill(36));
   engine.dispose();
 });
 
@@ -46,3 +51,42 @@ function bound(proxy: ThreadPool, pool: ThreadPool): ThreadPool {
     },
   });
 }
+
+/** How often two threads meet in a run of a graph over an input of N elements. */
+async function meetings(build: (g: Graph, x: Tensor) => Tensor): Promise<number> {
+  const engine = await createEngine({ nThreads: 2, device: "cpu" });
+  const g = engine.graph();
+  const x = g.input("x", Type.F32, [512, 4]);
+  build(g, x).asOutput();
+  g.plan();
+  x.write(new Float32Array(2048).fill(0.5));
+  const before = engine.arena.i32[CTRL_PHASE / 4]!;
+  await g.compute();
+  const count = engine.arena.i32[CTRL_PHASE / 4]! - before;
+  engine.dispose();
+  return count;
+}
+
+const matrix = (g: Graph, name: string): Tensor => g.weight(name, Type.F32, [512, 512]);
+
+test("threads meet before a node that reads what was shared out, not between nodes that are independent", async () => {
+  const chain = (g: Graph, x: Tensor): Tensor => g.mulMat(matrix(g, "b"), g.mulMat(matrix(g, "a"), x));
+  expect(await meetings(chain)).toBe(1);
+  const pair = (g: Graph, x: Tensor): Tensor =>
+    g.concat(g.mulMat(matrix(g, "a"), x), g.mulMat(matrix(g, "b"), x), 1);
+  expect(await meetings(pair)).toBe(1);
+});
+
+test("small nodes in a row are one thread's: it meets the others once before them and once after them", async () => {
+  const small = (g: Graph, x: Tensor): Tensor => g.scale(g.relu(g.scale(g.add(x, x), 2)), 3);
+  expect(await meetings(small)).toBe(0);
+  expect(await meetings((g, x) => g.mulMat(matrix(g, "a"), small(g, x)))).toBe(1);
+  expect(await meetings((g, x) => small(g, g.mulMat(matrix(g, "a"), x)))).toBe(1);
+});
+
+test("products of the same columns run side by side wherever the graph made them", async () => {
+  // q = a x and k = b x, each with small nodes of its own that would stand between them.
+  const branch = (g: Graph, x: Tensor, name: string): Tensor =>
+    g.scale(g.relu(g.mulMat(matrix(g, name), x)), 2);
+  expect(await meetings((g, x) => g.add(branch(g, x, "a"), branch(g, x, "b")))).toBe(1);
+});

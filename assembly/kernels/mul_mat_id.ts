@@ -2,47 +2,66 @@
 //
 //   a [k, m, X], b [k, 1 or n, T], ids I32 [n, T] -> dst [m, n, T]; an id outside 0..X-1 traps
 //
-// Each thread takes a share of the rows of all matrices. Matrix by matrix it spreads out the columns that use it, up to
-// COLUMNS at a time, so that the rows are read once for all of them. Elements are summed as in mul_mat: same bits.
+// Each thread takes a share of the rows of all matrices. Matrix by matrix it lists the columns that use it, up to COLUMNS
+// at a time, so that the rows are read once for all of them: as panels of eight rows where there are many, else row by
+// row (quad by quad). Elements are summed as in mul_mat: same bits.
 //
-// Scratch of a thread: {i, t} of each column | tail of a float row | columns
+// Scratch of a thread: list of columns (matmul/chosen.ts) | tail of a float row | columns, or what panels need
 
-import { dotRows, kindOf, zeroPoint } from "../matmul/blocks";
+import { dotRows } from "../matmul/blocks";
+import { chosenPanels, columnAt, resultAt } from "../matmul/chosen";
 import { columnBytes, expandColumn } from "../matmul/columns";
 import { TAIL_BYTES, dotRowsF } from "../matmul/floats";
-import { dotSuperRows, expandSuper, isSplit, superColumnBytes } from "../matmul/super";
-import { Type } from "../abi";
+import { dotQuads } from "../matmul/quads";
+import { splitFor, spreadFor, zeroFor } from "../matmul/spread";
+import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
+import { dotSuperQuads, quadSums } from "../matmul/super_quads";
+import { Flag, Type } from "../abi";
 import { Node, liveRowsOf, rowAt, share } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
+import { QUAD_ROWS } from "../quants/quad";
+import { isWide } from "../quants/super";
 
 // ts/ops/mul_mat_id.ts counts scratch with the same number.
-const COLUMNS: i32 = 16;
+const COLUMNS: i32 = 64;
+// Columns from which panels are used.
+const PANEL_COLUMNS: i32 = 4;
+// Rows that one thread takes at least: a panel.
+const ROW_UNIT: i32 = 8;
 // Rows that go through all columns before the next ones.
 const ROW_CHUNK: i32 = 16;
 
 export function mulMatId(n: Node, ith: i32, nth: i32): void {
   const a = n.src0!;
-  const first = share(a.ne1, ith, nth);
-  const last = share(a.ne1, ith + 1, nth);
+  const units = (a.ne1 + ROW_UNIT - 1) / ROW_UNIT;
+  const first = share(units, ith, nth) * ROW_UNIT;
+  const last = min(a.ne1, share(units, ith + 1, nth) * ROW_UNIT);
   const tokens = liveRowsOf(n, n.src2!);
-  if (first == last || tokens <= 0) return;
+  if (first >= last || tokens <= 0) return;
+  if (inQuads(a) && a.ne1 % QUAD_ROWS != 0) unreachable();
   checkIds(n, tokens);
-  const scratch = n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith;
+  const list = n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith;
   for (let x = 0; x < a.ne2; x++) {
     let count = 0;
     for (let t = 0; t < tokens; t++) {
       for (let i = 0; i < n.ne1; i++) {
         if (idAt(n, i, t) != x) continue;
-        const p = scratch + ((<usize>count) << 3);
-        store<i32>(p, i);
-        store<i32>(p, t, 4);
+        const p = list + ((<usize>count) << 3);
+        store<usize>(p, rowAt(n.src1!, i % n.src1!.ne1, t, 0));
+        store<usize>(p, rowAt(n, i, t, 0), 4);
         if (++count < COLUMNS) continue;
-        product(n, x, count, first, last, scratch);
+        product(n, x, count, first, last, list);
         count = 0;
       }
     }
-    if (count > 0) product(n, x, count, first, last, scratch);
+    if (count > 0) product(n, x, count, first, last, list);
   }
+}
+
+
+@inline
+function inQuads(a: Node): bool {
+  return (a.flags & Flag.QUADS) != 0;
 }
 
 
@@ -60,50 +79,58 @@ function checkIds(n: Node, tokens: i32): void {
   }
 }
 
-// Rows [first, last) of matrix x times the columns listed in the scratch.
-function product(n: Node, x: i32, count: i32, first: i32, last: i32, scratch: usize): void {
+// Rows [first, last) of matrix x times the columns of the list.
+function product(n: Node, x: i32, count: i32, first: i32, last: i32, list: usize): void {
   const a = n.src0!;
-  const pt = scratch + ((<usize>COLUMNS) << 3);
-  const columns = pt + TAIL_BYTES;
-  const bytes = spreadBytes(a);
-  for (let c = 0; c < count; c++) {
-    const p = scratch + ((<usize>c) << 3);
-    spread(n, load<i32>(p), load<i32>(p, 4), columns + <usize>c * bytes);
+  const pa = rowAt(a, 0, x, 0);
+  const scratch = list + ((<usize>COLUMNS) << 3);
+  if (count >= PANEL_COLUMNS && blockSize(a.type) > 1) {
+    chosenPanels(a, pa, first, last, count, list, scratch);
+    return;
   }
+  const columns = scratch + TAIL_BYTES;
+  const bytes = spreadBytes(a);
+  for (let c = 0; c < count; c++) spread(a, n.src1!, columnAt(list, c), columns + <usize>c * bytes);
   const chunk = count == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
     const rows = min(chunk, last - r);
-    const pw = rowAt(a, r, x, 0);
+    const pw = pa + <usize>r * a.nb1;
     for (let c = 0; c < count; c++) {
-      const p = scratch + ((<usize>c) << 3);
-      const py = rowAt(n, load<i32>(p), load<i32>(p, 4), 0) + ((<usize>r) << 2);
-      dots(a, pw, rows, columns + <usize>c * bytes, pt, py);
+      dots(a, pw, rows, columns + <usize>c * bytes, scratch, resultAt(list, c) + ((<usize>r) << 2));
     }
   }
 }
 
 function spreadBytes(a: Node): usize {
   const block = blockSize(a.type);
-  if (block == 32) return columnBytes(kindOf(a.type), a.ne0 >> 5);
-  if (block == 256) return superColumnBytes(isSplit(a.type), a.ne0 >> 8);
+  if (block == 32) return columnBytes(spreadFor(a.type, inQuads(a), false), a.ne0 >> 5);
+  if (block == 256) return superColumnBytes(splitFor(a.type, inQuads(a), false), a.ne0 >> 8);
   return (<usize>a.ne0) << 2;
 }
 
-// Column i of token t, as the dots want it.
-function spread(n: Node, i: i32, t: i32, px: usize): void {
-  const a = n.src0!;
-  const b = n.src1!;
-  const p = rowAt(b, i % b.ne1, t, 0);
+// A column of b at p, as the dots want it.
+function spread(a: Node, b: Node, p: usize, px: usize): void {
+  const quads = inQuads(a);
   const block = blockSize(a.type);
-  if (block == 32) expandColumn(p, a.ne0 >> 5, zeroPoint(a.type), kindOf(a.type), px);
-  else if (block == 256) expandSuper(p, a.ne0 >> 8, isSplit(a.type), px);
-  else if (b.type == Type.F32) memory.copy(px, p, (<usize>a.ne0) << 2);
+  const nb = a.ne0 / block;
+  if (block == 32) {
+    expandColumn(p, nb, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), px);
+  } else if (block == 256) {
+    expandSuper(p, nb, splitFor(a.type, quads, false), px);
+    if (quads) quadSums(isWide(a.type), nb, px + spreadBytes(a) - ((<usize>nb) << 5));
+  } else if (b.type == Type.F32) memory.copy(px, p, (<usize>a.ne0) << 2);
   else dequantizeRow(b.type, p, px, a.ne0);
 }
 
 function dots(a: Node, pw: usize, rows: i32, px: usize, pt: usize, py: usize): void {
   const block = blockSize(a.type);
-  if (block == 32) dotRows(a.type, pw, a.nb1, rows, a.ne0 >> 5, px, py);
-  else if (block == 256) dotSuperRows(a.type, pw, a.nb1, rows, a.ne0 >> 8, px, py);
-  else dotRowsF(a.type, pw, a.nb1, rows, a.ne0, px, pt, py);
+  const nb = a.ne0 / block;
+  const quads = inQuads(a) ? rows / QUAD_ROWS : 0;
+  if (block == 32) {
+    if (quads > 0) dotQuads(a.type, pw, quads, nb, px, py);
+    else dotRows(a.type, pw, a.nb1, rows, nb, px, py);
+  } else if (block == 256) {
+    if (quads > 0) dotSuperQuads(a.type, pw, quads, nb, px, py);
+    else dotSuperRows(a.type, pw, a.nb1, rows, nb, px, py);
+  } else dotRowsF(a.type, pw, a.nb1, rows, nb, px, pt, py);
 }

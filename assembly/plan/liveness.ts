@@ -1,7 +1,8 @@
 // From node records to lifetimes: who owns memory, from which step to which, and who takes over whose.
 //
 // A step is a node. A tensor is born at the step that writes it and dies after its last reader; a view keeps its root
-// alive; inputs are there from step 0; outputs and results nobody reads stay to the end. Two sets of rules:
+// alive; inputs are there from step 0; outputs and results nobody reads stay to the end. Nodes side by side (Flag.BESIDE) give
+// back nothing before the last of them has run. Two sets of rules:
 //
 //   ggml   ggml's own. Every leaf is alive from step 0; a view's memory is never taken over.
 //   ours   in place also through a view that covers its root; a leaf without the input flag is born at its first use.
@@ -191,11 +192,18 @@ function walk(p: Plan, l: Live, step: i32): void {
     alloc(p, l, root != null ? root : s, step);
   }
   alloc(p, l, n, step);
-  if (n.scratch > 0 && n.buffer == l.buffer) {
-    const e = enter(p, l, ~i, n.scratch, step);
-    lifeAt(l, i).scratch = e;
-    leave(p, l, e, step);
-  }
+  if (n.scratch > 0 && n.buffer == l.buffer) lifeAt(l, i).scratch = enter(p, l, ~i, n.scratch, step);
+  if (step + 1 < l.nNodes && nodeAt(l.records, i + 1).flags & Flag.BESIDE) return;
+  let first = i;
+  while (first > l.nLeafs && nodeAt(l.records, first).flags & Flag.BESIDE) first--;
+  for (; first <= i; first++) release(p, l, first, step);
+}
+
+// The node of record i, and those beside it, have run: its scratch is free, and one use of each of its sources is over.
+function release(p: Plan, l: Live, i: i32, step: i32): void {
+  const scratch = lifeAt(l, i).scratch;
+  if (scratch >= 0) leave(p, l, scratch, step);
+  const n = nodeAt(l.records, i);
   for (let k = 0; k < MAX_SRC; k++) {
     const s = srcAt(n, k);
     if (s != null && s != n) used(p, l, s, step);

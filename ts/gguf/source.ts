@@ -81,14 +81,16 @@ export class Filling {
     return this.#open(stage(this.done, Math.min(PIECE_BYTES, this.part.nBytes - this.done)), nBytes);
   }
 
-  /** `nBytes` of what {@link next} gave have been filled. */
+  /**
+   * `nBytes` of what {@link next} gave have been filled. With the last of them it is time for {@link Part.whole}, which is
+   * left to the caller.
+   */
   placed(nBytes: number): void {
     this.done += nBytes;
     if (this.#piece !== undefined) {
       this.#filled += nBytes;
       if (this.#filled === this.#piece.bytes.length) this.end();
     }
-    if (this.done === this.part.nBytes) this.part.whole?.();
   }
 
   /** Sends off a piece that is not full: nothing follows. */
@@ -149,7 +151,8 @@ export function progressOf(parts: readonly Part[], options: LoadOptions): (nByte
 }
 
 /**
- * The load of every source that can read anywhere, piece by piece.
+ * The load of every source that can read anywhere, piece by piece. What is to be done with a part that is whole is done
+ * while the next piece is read.
  *
  * @param readInto fills the target as far as it can and returns how far; 0 at the end of the file
  */
@@ -160,6 +163,7 @@ export async function loadPieces(
   readInto: (offset: number, target: Uint8Array, signal: AbortSignal | undefined) => Promise<number>,
 ): Promise<void> {
   const progress = progressOf(parts, options);
+  let finish: Part["whole"];
   for (const part of inOrder(parts)) {
     const filling = new Filling(part);
     try {
@@ -167,7 +171,9 @@ export async function loadPieces(
         options.signal?.throwIfAborted();
         const place = filling.next(PIECE_BYTES);
         const target = place instanceof Promise ? await place : place;
-        const nBytes = await readInto(part.offset + filling.done, target, options.signal);
+        const reading = readInto(part.offset + filling.done, target, options.signal);
+        const nBytes = await beside(reading, finish);
+        finish = undefined;
         if (nBytes === 0) throw cutShort(name, part, filling.done);
         filling.placed(nBytes);
         progress(nBytes);
@@ -175,8 +181,21 @@ export async function loadPieces(
     } finally {
       filling.end();
     }
+    finish = part.whole;
   }
   options.signal?.throwIfAborted();
+  finish?.();
+}
+
+// Waits for a read that is under way in every case, and does something meanwhile.
+async function beside<T>(reading: Promise<T>, work: (() => void) | undefined): Promise<T> {
+  try {
+    work?.();
+  } catch (error) {
+    await reading.catch(() => undefined);
+    throw error;
+  }
+  return reading;
 }
 
 /** Settles as `promise` does, or rejects with the signal's reason as soon as it is aborted. */

@@ -9,8 +9,8 @@ import { GraphError } from "../errors.ts";
 import type { Program, ProgramNode } from "./program.ts";
 import type { Tensor } from "./tensor.ts";
 
-// What waits for what, by node index.
-interface Edges {
+/** What waits for what, by node index. */
+export interface Edges {
   /** later nodes that wait for this one */
   readonly next: readonly number[][];
   /** how many it waits for */
@@ -39,7 +39,8 @@ export function orderForMemory(program: Program): Program {
   return peakBytes(ordered) < peakBytes(program) ? ordered : program;
 }
 
-function edgesOf(nodes: readonly ProgramNode[]): Edges {
+/** What must stay in order: a node and those it reads, and reads and writes of each piece of memory. */
+export function edgesOf(nodes: readonly ProgramNode[]): Edges {
   const next: number[][] = nodes.map(() => []);
   const waits = new Int32Array(nodes.length);
   const before = new Map<Tensor, number>(); // tensor -> node that makes it

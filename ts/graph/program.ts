@@ -13,6 +13,8 @@ export interface ProgramNode {
    * they read is among `src`.
    */
   readonly fused?: readonly ProgramNode[];
+  /** runs at the same time as the node before it, and the planner keeps their memory apart */
+  readonly beside?: boolean;
 }
 
 /** What a backend plans and runs: every source of a node is a leaf or an earlier node (or the node itself: a cast). */

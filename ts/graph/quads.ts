@@ -21,7 +21,7 @@ const TYPES: readonly Type[] = [
   Type.IQ4_XS,
   Type.MXFP4,
 ];
-const READERS: readonly Op[] = [Op.MUL_MAT, Op.GET_ROWS];
+const READERS: readonly Op[] = [Op.MUL_MAT, Op.MUL_MAT_ID, Op.GET_ROWS];
 const QUAD_ROWS = 4;
 
 /** True when `a`, a tensor or a view of one, consists of whole quads of its root. */

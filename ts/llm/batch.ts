@@ -60,6 +60,8 @@ export function textInputs(g: GraphBuilder, nTokens: number, nOut?: number): Bat
   };
 }
 
+const FIRST = [0];
+
 /** Writes a batch: `ids` at positions from `start` on; logits of the columns in `out`. */
 export class BatchWriter {
   readonly #inputs: CacheInputs;
@@ -77,21 +79,27 @@ export class BatchWriter {
   }
 
   write(ids: ArrayLike<number>, start: number, out: ArrayLike<number>): void {
-    const { tokens, positions, length, outRows, live, outLive } = this.#inputs;
     // Columns past the live ones are not computed; they get valid values all the same.
-    for (let i = 0; i < this.#tokens.length; i++) {
-      const column = Math.min(i, ids.length - 1);
-      this.#tokens[i] = ids[column]!;
-      this.#positions[i] = start + column;
-    }
+    for (let i = 0; i < this.#tokens.length; i++) this.#tokens[i] = ids[Math.min(i, ids.length - 1)]!;
+    this.#inputs.tokens.write(this.#tokens);
+    this.#place(ids.length, start, out);
+  }
+
+  /** Writes a batch of one token that is there already, with its logits. */
+  writeNext(position: number): void {
+    this.#place(1, position, FIRST);
+  }
+
+  #place(n: number, start: number, out: ArrayLike<number>): void {
+    const { positions, length, outRows, live, outLive } = this.#inputs;
+    for (let i = 0; i < this.#positions.length; i++) this.#positions[i] = start + Math.min(i, n - 1);
     for (let i = 0; i < this.#outRows.length; i++) this.#outRows[i] = out[i] ?? 0;
-    tokens.write(this.#tokens);
     positions.write(this.#positions);
     outRows.write(this.#outRows);
-    this.#pair[0] = start + ids.length;
+    this.#pair[0] = start + n;
     this.#pair[1] = start;
     length.write(this.#pair);
-    this.#one[0] = ids.length;
+    this.#one[0] = n;
     live?.write(this.#one);
     this.#one[0] = out.length;
     outLive.write(this.#one);

@@ -5,9 +5,12 @@ import type { Graph } from "../graph/graph.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import type { Allocation } from "../runtime/allocation.ts";
 import type { Engine } from "../runtime/engine.ts";
+import type { Reservation } from "../runtime/reservation.ts";
 import type { BuildGraph } from "./arch/index.ts";
 import { batchInputs, BatchWriter } from "./batch.ts";
 import { cacheTensors, kvCache, type KvCache, type KvType } from "./cache.ts";
+import { DecodeLoop, type LoopGraph, loopState } from "./decode_loop.ts";
+import { chooseToken } from "./device_sampling.ts";
 import type { Params } from "./params.ts";
 
 /** Sizes of a context. */
@@ -36,6 +39,8 @@ export interface ContextGraphs {
   readonly single: BatchGraph;
   /** absent when nBatch is 1 */
   readonly batch: BatchGraph | undefined;
+  /** builds one for single tokens that chooses the next, below `nVocab`, among the `k` best: see {@link chooseToken} */
+  readonly loop: (k: number, nVocab: number) => LoopGraph;
 }
 
 /** Builds the graphs of a context. Leafs of weights and cache may get their memory later. */
@@ -57,6 +62,16 @@ export function contextGraphs(
     cache,
     single: make(1, 1),
     batch: shape.nBatch > 1 ? make(shape.nBatch, shape.nOut) : undefined,
+    loop: (k, nVocab) => {
+      const graph = engine.graph();
+      const state = loopState();
+      const inputs = { ...batchInputs(graph, 1, 1), tokens: state.token };
+      const logits = graph.view(build(graph, p, weights, cache, inputs), [nVocab]);
+      const choice = chooseToken(graph, logits, k);
+      graph.expand(graph.cpy(graph.sum(logits), state.sum));
+      graph.expand(graph.cpy(choice.id, state.token));
+      return { graph, writer: new BatchWriter(inputs), choice, state };
+    },
   };
 }
 
@@ -78,6 +93,9 @@ export class Context {
   /** ids of the tokens in the cache; those from `position` on are forgotten */
   readonly #ids: Int32Array;
   #position = 0;
+  #reservation: Reservation;
+  /** the last one asked for, by its candidates */
+  #loop: { readonly k: number; readonly loop: DecodeLoop | undefined } | undefined;
 
   /** @throws {DeviceError} out-of-memory */
   constructor(engine: Engine, graphs: ContextGraphs, p: Params) {
@@ -85,20 +103,19 @@ export class Context {
     this.#graphs = graphs;
     this.nCtx = graphs.cache.nCtx;
     this.nBatch = graphs.batch?.nTokens ?? 1;
-    this.#cacheMemory = this.#take();
+    [this.#cacheMemory, this.#reservation] = this.#take();
     this.#ids = new Int32Array(this.nCtx);
     this.#nVocab = p.nVocab;
     this.#logits = new Float32Array(p.nVocab);
     this.#logitBytes = new Uint8Array(this.#logits.buffer);
   }
 
-  #take(): Allocation {
+  #take(): readonly [Allocation, Reservation] {
     const graphs = graphList(this.#graphs);
     this.#engine.settle(graphs);
     const memory = this.#engine.allocate(cacheTensors(this.#graphs.cache), "kv");
     try {
-      this.#engine.reserve(graphs);
-      return memory;
+      return [memory, this.#engine.reserve(graphs)];
     } catch (error) {
       memory.dispose();
       throw error;
@@ -113,7 +130,7 @@ export class Context {
   /** Takes memory anew after {@link dispose}; all tokens are forgotten. @throws {DeviceError} out-of-memory */
   renew(): void {
     this.#position = 0;
-    this.#cacheMemory = this.#take();
+    [this.#cacheMemory, this.#reservation] = this.#take();
   }
 
   /** Tokens in the cache; the position of the next one. */
@@ -202,10 +219,47 @@ export class Context {
     }
   }
 
+  /**
+   * Steps that choose their tokens among the `k` best without anybody waiting; see {@link step}. Planned at first use and
+   * kept until another `k` is asked for.
+   *
+   * @param nVocab tokens to choose from
+   * @returns undefined unless one device computes all of a step
+   * @throws {DeviceError} out-of-memory, device-lost; the reason of `signal`
+   */
+  async loop(k: number, nVocab: number, signal?: AbortSignal): Promise<DecodeLoop | undefined> {
+    if (this.#engine.devices.every((d) => d.bufferType.isHost)) return undefined;
+    if (this.#loop?.k === k && this.#loop.loop?.lost !== true) return this.#loop.loop;
+    this.#dropLoop();
+    const graph = this.#graphs.loop(k, nVocab);
+    this.#loop = { k, loop: await DecodeLoop.open(this.#engine, this.#reservation, graph, signal) };
+    return this.#loop.loop;
+  }
+
+  /**
+   * Appends a token and gives the one that the device chose after it.
+   *
+   * @param most tokens wanted from here on
+   * @throws {GraphError} context-full; as {@link DecodeLoop.next}
+   */
+  async step(loop: DecodeLoop, id: number, most: number, signal?: AbortSignal): Promise<number> {
+    this.#needRoom(1);
+    const room = this.nCtx - this.#position;
+    const next = await loop.next(id, this.#position, Math.min(most, room), signal);
+    this.#ids[this.#position++] = id;
+    return next;
+  }
+
   /** Gives the cache and the compute buffer back. */
   dispose(): void {
+    this.#dropLoop();
     for (const g of graphList(this.#graphs)) g.dispose();
     this.#cacheMemory.dispose();
+  }
+
+  #dropLoop(): void {
+    this.#loop?.loop?.dispose();
+    this.#loop = undefined;
   }
 
   async #run(ids: readonly number[], out: readonly number[], signal?: AbortSignal): Promise<BatchGraph> {

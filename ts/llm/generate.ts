@@ -3,6 +3,8 @@
 import { checkOptions, GraphError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { StreamDecoder } from "./decoder.ts";
+import type { DecodeLoop } from "./decode_loop.ts";
+import { deviceCandidates } from "./device_sampling.ts";
 import { logprobsOf, MAX_TOP, type TokenLogprobs } from "./logprobs.ts";
 import { Sampler } from "./sampler.ts";
 import { SAMPLING_OPTIONS, type SamplingOptions } from "./sampling.ts";
@@ -138,10 +140,11 @@ export class Run {
   /** Yields text as it becomes certain. Ends by the rules of {@link StopReason}. */
   async *text(): AsyncGenerator<string, Generation> {
     let stopReason: StopReason;
+    let loop: DecodeLoop | undefined;
     try {
-      let logits = await this.#prompt();
+      let id = this.#first(await this.#prompt());
+      if (typeof id === "number") loop = await this.#openLoop();
       for (;;) {
-        const id = this.#next(logits);
         if (typeof id === "string") {
           stopReason = id;
           break;
@@ -157,11 +160,13 @@ export class Run {
           stopReason = end;
           break;
         }
-        logits = await this.#step(id);
+        id = loop === undefined ? await this.#step(id) : await this.#follow(loop, id);
       }
     } catch (error) {
       if (!(this.#options.signal?.aborted && error === this.#options.signal.reason)) throw error;
       stopReason = "abort";
+    } finally {
+      loop?.drop();
     }
     const rest = this.#emit(this.#stop.push(this.#decoder.flush()) + this.#stop.flush());
     if (rest !== "") yield rest;
@@ -185,26 +190,56 @@ export class Run {
     return logits;
   }
 
-  // Appends a token and computes the logits after it.
-  async #step(id: number): Promise<Float32Array> {
+  #first(logits: Float32Array): number | StopReason {
+    return this.#options.maxTokens === 0 ? "limit" : this.#next(logits);
+  }
+
+  // Steps without waiting, where one device computes all and nobody wants to see or change the logits.
+  async #openLoop(): Promise<DecodeLoop | undefined> {
+    const { onLogits, logprobs, maxTokens = Infinity, signal } = this.#options;
+    const { nVocab, suppressed } = this.#tokenizer;
+    const k = deviceCandidates(this.#sampler.settings, nVocab);
+    if (k === undefined || suppressed.length > 0 || maxTokens === 1) return undefined;
+    if (onLogits !== undefined || logprobs !== undefined) return undefined;
+    const loop = await this.#context.loop(k, nVocab, signal);
+    loop?.begin(this.#sampler);
+    return loop;
+  }
+
+  // Appends a token; the next one, which the device chose, or why there is none.
+  async #follow(loop: DecodeLoop, id: number): Promise<number | StopReason> {
+    const { maxTokens = Infinity, signal } = this.#options;
+    const start = performance.now();
+    const next = await this.#context.step(loop, id, maxTokens - this.#tokens.length, signal);
+    this.#generateMs += performance.now() - start;
+    return this.#take(next);
+  }
+
+  // Appends a token and chooses the next.
+  async #step(id: number): Promise<number | StopReason> {
     const start = performance.now();
     const logits = await this.#context.append([id], this.#options.signal);
     this.#generateMs += performance.now() - start;
-    return logits;
+    return this.#next(logits);
   }
 
   // The next token, or why there is none.
   #next(logits: Float32Array): number | StopReason {
-    if (this.#options.maxTokens === 0) return "limit";
     this.#options.onLogits?.(logits);
     const start = performance.now();
     const id = this.#sampler.sample(logits);
     this.#generateMs += performance.now() - start;
+    return this.#take(id, logits);
+  }
+
+  // Notes a token that was chosen.
+  #take(id: number, logits?: Float32Array): number | StopReason {
     if (this.#tokenizer.isEog(id) && this.#options.ignoreEos !== true) return "eos";
     this.#sampler.accept(id);
     this.#tokens.push(id);
     const { logprobs: n, onToken } = this.#options;
-    const logprobs = n === undefined ? undefined : logprobsOf(logits, this.#tokenizer.nVocab, id, n);
+    const logprobs =
+      n === undefined || logits === undefined ? undefined : logprobsOf(logits, this.#tokenizer.nVocab, id, n);
     if (logprobs !== undefined) this.#logprobs.push(logprobs);
     onToken?.(id, logprobs);
     return id;

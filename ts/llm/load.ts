@@ -14,7 +14,6 @@ import {
   type TensorInfo,
 } from "../gguf/index.ts";
 import type { Allocation } from "../runtime/allocation.ts";
-import type { Arena } from "../runtime/arena.ts";
 import type { Buffer } from "../runtime/backend.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
@@ -129,7 +128,7 @@ function withTemplate(header: ModelHeader, chatTemplate: string | undefined): Mo
 interface Taken {
   readonly plan: ModelPlan;
   readonly memory: Allocation;
-  /** gives back what {@link holdRoom} holds */
+  /** gives back what {@link holdRest} holds */
   readonly release: () => void;
 }
 
@@ -162,7 +161,7 @@ async function takeFor(engine: Engine, plan: ModelPlan): Promise<Taken> {
   arena.ensure(sizes.total);
   const used = arena.usedBytes;
   const memory = engine.allocate([...weights.values()], "weights");
-  const release = holdRoom(arena, sizes.total - (arena.usedBytes - used));
+  const release = holdRest(engine, plan, sizes.total - (arena.usedBytes - used));
   try {
     await memory.ready();
     await engine.probe(plan.rest.kv, plan.rest.compute);
@@ -174,13 +173,17 @@ async function takeFor(engine: Engine, plan: ModelPlan): Promise<Taken> {
   }
 }
 
-// Keeps the room of what comes after the weights, so that another load meanwhile does not count on it.
-function holdRoom(arena: Arena, nBytes: number): () => void {
-  let at = nBytes > 0 ? arena.alloc(nBytes, Region.SCRATCH) : undefined;
-  return () => {
-    if (at !== undefined) arena.free(at);
-    at = undefined;
-  };
+// Keeps the room of what comes after the weights, so that another load meanwhile does not count on it; but for a gap in
+// front, where weights are put in quads: memory behind it stays fresh.
+function holdRest({ arena, core }: Engine, { weights }: ModelPlan, nBytes: number): () => void {
+  const rowBytes = [...weights.values()].reduce((most, t) => Math.max(most, t.nb[1]), 0);
+  const nGap = arena.regionBytes(core.quadScratch(rowBytes) >>> 0);
+  const gap = arena.alloc(nGap, Region.SCRATCH);
+  try {
+    return arena.hold(nBytes - nGap);
+  } finally {
+    arena.free(gap);
+  }
 }
 
 async function load(

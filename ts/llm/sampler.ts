@@ -86,8 +86,8 @@ export class Sampler {
       sum = 0;
     }
     if (temperature === 0) return this.#argmax;
-    if (topP >= 1) return this.#draw(0, this.#n);
-    if (sum === 0) sum = this.#weights();
+    if (topP >= 1 && topK === 0) return this.#draw(0, this.#n);
+    if (sum === 0) sum = topP < 1 ? this.#weights() : Infinity; // the k best are put in order in any case
     return this.#draw(this.#reachTopP(sum * topP), this.#n);
   }
 

@@ -82,8 +82,8 @@ export function partners(a: Type): readonly Type[] {
   return a === Type.F32 ? [Type.F32] : [Type.F32, a];
 }
 
-// Columns spread out to two bytes an element, scales and seeds; with more than three columns a panel of eight rows too.
-function blockBytes(nb: number, columns: number): number {
+/** Columns spread out to two bytes an element, scales and seeds; with more than three columns a panel of eight rows too. */
+export function blockBytes(nb: number, columns: number): number {
   return columns * nb * 80 + (8 * 64 + 128) * nb + 384;
 }
 

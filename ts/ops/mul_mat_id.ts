@@ -2,13 +2,11 @@
 
 import { isContiguousRows } from "../shape.ts";
 import { isQuantized, Type, typeInfo } from "../types.ts";
-import { partners, WEIGHTS } from "./mul_mat.ts";
+import { blockBytes, partners, WEIGHTS } from "./mul_mat.ts";
 import { need, needShape, needType, type OpDef, type Operand, type Result } from "./op.ts";
 
 // Shared with assembly/kernels/mul_mat_id.ts.
-const COLUMNS = 16;
-/** Bytes of a spread-out block of 32 activations, at most. */
-const BLOCK_BYTES = 80;
+const COLUMNS = 64;
 
 export const mulMatIdDef: OpDef = {
   name: "mul_mat_id",
@@ -32,8 +30,10 @@ export const mulMatIdDef: OpDef = {
 
   scratch(_dst, src, nThreads): number {
     const { type, ne } = src[0]!;
-    const column = isQuantized(type) ? (BLOCK_BYTES * ne[0]) / 32 : 4 * ne[0];
-    return nThreads * 64 * Math.ceil((COLUMNS * (8 + column) + 64) / 64);
+    const ids = src[2]!;
+    const columns = Math.min(COLUMNS, 4 * Math.ceil((ids.ne[0] * ids.ne[1]) / 4));
+    const perThread = isQuantized(type) ? blockBytes(ne[0] / 32, columns) : 4 * ne[0] * columns;
+    return nThreads * 64 * Math.ceil((COLUMNS * 8 + 64 + perThread) / 64);
   },
 
   flops: (dst, src) => 2 * src[0]!.ne[0] * dst.ne[0] * dst.ne[1] * dst.ne[2],

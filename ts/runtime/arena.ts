@@ -112,6 +112,26 @@ export class Arena {
     return Math.max(1, Math.ceil(nBytes / REGION_UNIT)) * REGION_UNIT;
   }
 
+  /**
+   * Keeps `nBytes` for later, which nobody touches meanwhile: when they are given back, memory that was fresh still is.
+   *
+   * @returns what gives them back; may be called twice
+   */
+  hold(nBytes: number): () => void {
+    if (nBytes <= 0) return () => undefined;
+    const fresh = this.highest;
+    const at = this.alloc(nBytes, Region.SCRATCH);
+    const { highest } = this;
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.free(at);
+      // The region was the last one: nobody has been beyond what was the end before it.
+      if (this.highest === highest) this.u32[REGION_HIGHEST / 4] = fresh / REGION_UNIT;
+    };
+  }
+
   /** Gives a region back. */
   free(address: number): void {
     this.#core.regionFree(address);

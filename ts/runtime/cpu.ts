@@ -20,6 +20,7 @@ import type {
 } from "./backend.ts";
 import { lowerForCpu } from "./cpu_lower.ts";
 import { Stretch } from "./macrotask.ts";
+import { besideEachOther, markMeetings, SOLO_WORK } from "./meetings.ts";
 import { MAX_BYTES } from "./records.ts";
 import type { ThreadPool } from "./threads.ts";
 
@@ -46,7 +47,9 @@ export class CpuBuffer implements Buffer {
     const { highest } = arena;
     this.address = arena.alloc(size, REGION[use]);
     // A cache starts as zeros. Fresh memory is that already, and is not touched before it is used.
-    if (use === "kv" && this.address < highest) this.clear();
+    if (use === "kv" && this.address < highest) {
+      arena.u8.fill(0, this.address, Math.min(highest, this.address + size));
+    }
   }
 
   write(offset: number, bytes: Uint8Array): void {
@@ -89,8 +92,10 @@ export class CpuBuffer implements Buffer {
   }
 }
 
-// Work handed to the threads at once: a slice should take a few milliseconds, so that the event loop turns in time.
+// A slice should take a few milliseconds where the machine is slow, so that the event loop turns in time. Slices that turn
+// out to be fast are handed to the threads together, up to CALL_MS.
 const SLICE_FLOPS = 50e6;
+const CALL_MS = 8;
 
 /** Node ranges of about SLICE_FLOPS each, as record indices: [first, last) pairs. */
 export function slices(nodes: readonly ProgramNode[], first: number): number[] {
@@ -126,6 +131,8 @@ class CpuExecutable implements Executable {
   readonly #planned: Planned;
   readonly #cuts: readonly number[];
   readonly #stretch = new Stretch();
+  /** what a slice took lately; none is known to be fast at first */
+  #sliceMs = Infinity;
   #disposed = false;
 
   constructor(backend: CpuBackend, planned: Planned) {
@@ -152,25 +159,29 @@ class CpuExecutable implements Executable {
     signal?.addEventListener("abort", onAbort);
     if (onNode !== undefined) cuts = singly(cuts);
     try {
-      for (let i = 0; i + 1 < cuts.length; i++) {
+      for (let i = 0, next = 0; i + 1 < cuts.length; i = next) {
         if (this.#stretch.due()) {
           await this.#stretch.turn();
           signal?.throwIfAborted();
         }
         if (this.#disposed) throw new GraphError("disposed", "graph: its plan was given back while it ran");
-        const start = onNode === undefined ? 0 : performance.now();
-        const ran = pool.run(this.#planned.records, cuts[i]!, cuts[i + 1]!);
+        next = onNode === undefined ? this.#callEnd(cuts, i) : i + 1;
+        const start = performance.now();
+        const ran = pool.run(this.#planned.records, cuts[i]!, cuts[next]!);
         const status = typeof ran === "number" ? ran : await ran;
-        onNode?.(
-          this.#planned.program.nodes[cuts[i]! - this.#planned.firstRecord]!.tensor,
-          start,
-          performance.now(),
-        );
+        const end = performance.now();
+        if (onNode === undefined) this.#sliceMs = (end - start) / (next - i);
+        else onNode(this.#planned.program.nodes[cuts[i]! - this.#planned.firstRecord]!.tensor, start, end);
         if (status !== Status.OK && !this.#disposed) this.#fail(status, pool.failedRecord, signal);
       }
     } finally {
       signal?.removeEventListener("abort", onAbort);
     }
+  }
+
+  // How many slices, from cut i on, go into one call.
+  #callEnd(cuts: readonly number[], i: number): number {
+    return Math.min(cuts.length - 1, i + Math.max(1, Math.floor(CALL_MS / this.#sliceMs)));
   }
 
   #fail(status: Status, record: number, signal?: AbortSignal): never {
@@ -207,12 +218,16 @@ export class CpuBackend implements Backend {
   readonly pool: ThreadPool;
   /** while set, nodes run one by one, each timed: for profiles */
   onNode: NodeListener | undefined;
+  /** work up to which one thread computes a node alone, in graphs planned from now on */
+  soloWork: number = SOLO_WORK;
   /** those that are on */
   readonly fusions: Fusions;
+  readonly #arena: Arena;
 
   constructor(arena: Arena, pool: ThreadPool, alignment: number, fusions: Fusions = ALL_FUSIONS) {
     this.pool = pool;
     this.fusions = fusions;
+    this.#arena = arena;
     this.bufferType = {
       name: "arena",
       alignment,
@@ -228,7 +243,8 @@ export class CpuBackend implements Backend {
   }
 
   lower(program: Program): Program {
-    return lowerForCpu(program);
+    const lowered = lowerForCpu(program);
+    return this.pool.nThreads > 1 ? besideEachOther(lowered) : lowered;
   }
 
   inPlace(): boolean {
@@ -240,6 +256,8 @@ export class CpuBackend implements Backend {
   }
 
   compile(planned: Planned): Executable {
+    const { records, firstRecord, program } = planned;
+    markMeetings(this.#arena, records, firstRecord, program.nodes, this.soloWork);
     return new CpuExecutable(this, planned);
   }
 

@@ -6,8 +6,16 @@ import { readFusions } from "../graph/fusion.ts";
 import { Arena } from "./arena.ts";
 import { CpuBackend } from "./cpu.ts";
 import { type EngineOptions, type Logger, PAGE, START_PAGES } from "./options.ts";
-import { rehearse } from "./rehearsal.ts";
-import { canShare, defaultThreads, type PoolOptions, reportedCores, ThreadPool } from "./threads.ts";
+import {
+  canShare,
+  type Crew,
+  defaultThreads,
+  dismiss,
+  hire,
+  type PoolOptions,
+  reportedCores,
+  ThreadPool,
+} from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate } from "./wasm.ts";
 
 /** Parts of an engine. */
@@ -19,7 +27,7 @@ export interface EngineParts {
 }
 
 /**
- * Compiles the core, takes memory, starts the threads.
+ * Starts the threads, compiles the core meanwhile, takes memory.
  *
  * @throws {DeviceError} no-simd, bad-wasm, wasm-blocked, out-of-memory
  */
@@ -30,27 +38,27 @@ export async function startCpu(options: EngineOptions): Promise<EngineParts & { 
   if (wanted > 1 && !shared) {
     logger?.warn?.("memory cannot be shared here (a page must be cross-origin isolated): one thread");
   }
-  const { module, build } = await compileCore(options.wasm, shared);
-  const { memory, maxPages } = createMemory(
-    START_PAGES,
-    shared,
-    Math.min(65536, Math.floor(maxMemory / PAGE)),
-  );
-  const core = instantiate(module, memory);
-  core.probeDot();
-  const arena = new Arena(memory, maxPages * PAGE, core);
-  const pool = startPool(
-    { module, memory, core, nThreads: shared ? wanted : 1, workerUrl: options.workerUrl },
-    logger,
-  );
-  rehearse({ memory, exports: core });
-  const cpu = new CpuBackend(arena, await pool, CPU_ALIGN, readFusions(options.fuse));
-  return { build, core, arena, cpu };
+  const crew = hire(shared ? wanted : 1, options.workerUrl);
+  try {
+    const { module, build } = await compileCore(options.wasm, shared);
+    const pages = Math.min(65536, Math.floor(maxMemory / PAGE));
+    const { memory, maxPages } = createMemory(START_PAGES, shared, pages);
+    const core = instantiate(module, memory);
+    core.probeDot();
+    const arena = new Arena(memory, maxPages * PAGE, core);
+    const pool = startPool({ module, memory, core }, crew, logger);
+    rehearse({ memory, exports: core });
+    const cpu = new CpuBackend(arena, await pool, CPU_ALIGN, readFusions(options.fuse));
+    return { build, core, arena, cpu };
+  } catch (error) {
+    dismiss(crew);
+    throw error;
+  }
 }
 
-async function startPool(options: PoolOptions, logger: Logger | undefined): Promise<ThreadPool> {
+async function startPool(options: PoolOptions, crew: Crew, logger: Logger | undefined): Promise<ThreadPool> {
   try {
-    return await ThreadPool.start(options);
+    return await ThreadPool.start(options, crew);
   } catch (error) {
     if (!(error instanceof DeviceError && error.code === "worker-blocked")) throw error;
     logger?.warn?.(`${error.message}: one thread`);

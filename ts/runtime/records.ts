@@ -88,7 +88,9 @@ function writeRecord(
   i32[base / 4] = t.op satisfies Op;
   i32[cell(NODE_TYPE)] = t.type;
   i32[cell(NODE_FLAGS)] =
-    (t.flags & (Flag.INPUT | Flag.OUTPUT | Flag.EXTERNAL)) | (t.root.flags & Flag.QUADS);
+    (t.flags & (Flag.INPUT | Flag.OUTPUT | Flag.EXTERNAL)) |
+    (t.root.flags & Flag.QUADS) |
+    (node.beside === true ? Flag.BESIDE : 0);
   i32[cell(NODE_BUFFER)] = buffer;
   t.ne.forEach((n, i) => (i32[cell(NODE_NE) + i] = n));
   t.nb.forEach((n, i) => (u32[cell(NODE_NB) + i] = n));

@@ -35,13 +35,21 @@ interface Thread {
   terminate(): void;
 }
 
+/** Workers that start, without a module yet. */
+export interface Crew {
+  readonly nThreads: number;
+  /** this thread may block: it is thread 0, and there is no leader among the workers */
+  readonly blocking: boolean;
+  readonly workers: readonly Thread[];
+  /** why there are none, where there should be some */
+  readonly refused?: unknown;
+}
+
 /** What the pool is made of. */
 export interface PoolOptions {
   readonly module: WasmModule;
   readonly memory: WasmMemory;
   readonly core: Exports;
-  readonly nThreads: number;
-  readonly workerUrl?: string | URL | undefined;
   /** how long threads wait for each other within a run, in steps of 100 ms; default a minute */
   readonly patience?: number | undefined;
 }
@@ -80,6 +88,28 @@ function cellsOf(memory: WasmMemory): Int32Array {
   return new Int32Array(memory.buffer, 0, 4096 / 4);
 }
 
+/**
+ * Starts `nThreads - 1` workers (as many as threads on a page's main thread), which takes them a while: before the module
+ * is compiled, so that they need not be waited for later.
+ */
+export function hire(nThreads: number, workerUrl?: string | URL): Crew {
+  const blocking = nThreads <= 1 || canBlock();
+  const workers: Thread[] = [];
+  try {
+    for (let ith = blocking ? 1 : 0; ith < Math.min(nThreads, MAX_THREADS); ith++) {
+      workers.push(spawn(workerUrl));
+    }
+    return { nThreads, blocking, workers };
+  } catch (refused) {
+    return { nThreads, blocking, workers, refused };
+  }
+}
+
+/** Ends a crew that is not needed. */
+export function dismiss({ workers }: Crew): void {
+  for (const w of workers) w.terminate();
+}
+
 /** Threads that run node ranges together. */
 export class ThreadPool {
   #nThreads: number;
@@ -89,13 +119,13 @@ export class ThreadPool {
   #workers: readonly Thread[];
   #leader: Thread | undefined;
 
-  private constructor(options: PoolOptions, workers: readonly Thread[], leader: Thread | undefined) {
-    this.#nThreads = options.nThreads;
+  private constructor(options: PoolOptions, { nThreads, blocking, workers }: Crew) {
+    this.#nThreads = nThreads;
     this.#core = options.core;
     this.#memory = options.memory;
     this.#view = cellsOf(options.memory);
     this.#workers = workers;
-    this.#leader = leader;
+    this.#leader = blocking ? undefined : workers[0];
   }
 
   // Plain memory that grows detaches its views.
@@ -110,39 +140,38 @@ export class ThreadPool {
   }
 
   /** A pool without workers. */
-  static single(options: Omit<PoolOptions, "nThreads">): ThreadPool {
-    return new ThreadPool({ ...options, nThreads: 1 }, [], undefined);
+  static single(options: PoolOptions): ThreadPool {
+    return new ThreadPool(options, { nThreads: 1, blocking: true, workers: [] });
   }
 
   /**
-   * Starts `nThreads - 1` workers (as many as threads on a page's main thread) and waits for all of them.
+   * Gives a crew its module and memory, and waits for all of it.
    *
    * @throws {DeviceError} worker-blocked when a worker does not answer; none is left running then
    */
-  static async start(options: PoolOptions): Promise<ThreadPool> {
-    const { module, memory, nThreads } = options;
+  static async start(options: PoolOptions, crew: Crew): Promise<ThreadPool> {
+    const { module, memory } = options;
+    const { nThreads, blocking, workers } = crew;
     if (nThreads <= 1) return ThreadPool.single(options);
-    const blocking = canBlock();
     const cells = cellsOf(memory);
     cells[CTRL_PATIENCE / 4] = options.patience ?? PATIENCE;
     cells[CTRL_SPIN / 4] = nThreads <= (reportedCores() ?? 1) ? SPIN : 0;
-    const threads: Thread[] = [];
     try {
-      for (let ith = blocking ? 1 : 0; ith < Math.min(nThreads, MAX_THREADS); ith++) {
-        const thread = spawn(options.workerUrl);
-        threads.push(thread);
-        thread.post({ module, memory, ith, leader: ith === 0 });
-      }
-      await Promise.all(threads.map((t) => t.next(HANDSHAKE_MS)));
+      if (crew.refused !== undefined) throw crew.refused;
+      workers.forEach((worker, i) => {
+        const ith = blocking ? i + 1 : i;
+        worker.post({ module, memory, ith, leader: ith === 0 });
+      });
+      await Promise.all(workers.map((worker) => worker.next(HANDSHAKE_MS)));
     } catch (cause) {
-      for (const t of threads) t.terminate();
+      dismiss(crew);
       throw new DeviceError(
         "worker-blocked",
         "threads: a worker did not start; a page's policy must allow it (worker-src blob:, or pass workerUrl)",
         { cause },
       );
     }
-    return new ThreadPool(options, threads, blocking ? undefined : threads[0]);
+    return new ThreadPool(options, crew);
   }
 
   /** Runs nodes [first, last). Resolves at once where this thread computes itself. */
@@ -196,10 +225,13 @@ function spawn(url: string | URL | undefined): Thread {
 // Held by the process only while an answer is awaited, so that a program ends by itself.
 function nodeThread(worker: NodeWorker): Thread {
   worker.unref();
+  let failed: unknown;
+  worker.on("error", (error) => (failed ??= error)); // it may fail before anybody waits for it
   return {
     post: (message) => worker.postMessage(message),
     next: (timeoutMs) =>
       new Promise((resolve, reject) => {
+        if (failed !== undefined) return reject(failed);
         const timer =
           timeoutMs === undefined
             ? undefined
@@ -227,23 +259,27 @@ function webThread(url: string | URL | undefined): Thread {
       ? URL.createObjectURL(new Blob([workerSource], { type: "text/javascript" }))
       : undefined;
   const worker = new Worker(url ?? blob!, { type: "module" });
-  let give: (reason: Error) => void = () => undefined;
+  let failed: Error | undefined;
+  const keep = (reason: Error): void => void (failed ??= reason);
+  let give = keep;
+  // A worker that a content security policy blocks only raises this event, with an empty message, at any time.
+  worker.onerror = (e) => give(new Error(e.message || "the worker was blocked"));
   return {
     post: (message) => worker.postMessage(message),
     next: (timeoutMs) =>
       new Promise((resolve, reject) => {
-        give = reject;
+        if (failed !== undefined) return reject(failed);
         const timer =
           timeoutMs === undefined ? undefined : setTimeout(() => reject(new Error("no answer")), timeoutMs);
+        give = (reason) => {
+          clearTimeout(timer);
+          reject(reason);
+        };
         worker.onmessage = (e) => {
           clearTimeout(timer);
+          give = keep;
           if (blob !== undefined) URL.revokeObjectURL(blob);
           resolve(e.data);
-        };
-        // A worker that a content security policy blocks only raises this event, with an empty message.
-        worker.onerror = (e) => {
-          clearTimeout(timer);
-          reject(new Error(e.message || "the worker was blocked"));
         };
       }),
     terminate: () => {

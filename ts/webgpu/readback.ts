@@ -18,7 +18,7 @@ export class ReadbackRing {
   readonly #gpu: GpuDevice;
   readonly #faults: Faults;
   readonly #idle: GPUBuffer[] = [];
-  #disposed = false;
+  readonly #busy = new Set<GPUBuffer>();
 
   constructor(gpu: GpuDevice, faults: Faults) {
     this.#gpu = gpu;
@@ -56,7 +56,7 @@ export class ReadbackRing {
       if (told > 0) faults = mapped.slice(nBytes);
       staging.unmap();
     } catch (cause) {
-      this.#gpu.destroyBuffer(staging);
+      if (this.#busy.delete(staging)) this.#gpu.destroyBuffer(staging);
       await this.#gpu.newsOfLoss();
       throw new DeviceError("gpu-error", `webgpu: reading ${nBytes} bytes: ${String(cause)}`, { cause });
     }
@@ -69,22 +69,28 @@ export class ReadbackRing {
     this.#gpu.check();
     const size = Math.max(4096, 2 ** Math.ceil(Math.log2(nBytes)));
     const found = this.#idle.findIndex((b) => b.size === size);
-    if (found >= 0) return this.#idle.splice(found, 1)[0]!;
-    return this.#gpu.createBuffer(size, MAP_READ + COPY_DST, "readback").buffer;
+    const staging =
+      found >= 0
+        ? this.#idle.splice(found, 1)[0]!
+        : this.#gpu.createBuffer(size, MAP_READ + COPY_DST, "readback").buffer;
+    this.#busy.add(staging);
+    return staging;
   }
 
   #give(staging: GPUBuffer): void {
+    this.#busy.delete(staging);
     this.#idle.push(staging);
     let held = this.#idle.reduce((n, b) => n + b.size, 0);
-    while (held > (this.#disposed ? 0 : KEPT_BYTES)) {
+    while (held > KEPT_BYTES) {
       const oldest = this.#idle.shift()!;
       held -= oldest.size;
       this.#gpu.destroyBuffer(oldest);
     }
   }
 
+  /** Gives all buffers back; readings under way reject. */
   dispose(): void {
-    this.#disposed = true;
-    for (const buffer of this.#idle.splice(0)) this.#gpu.destroyBuffer(buffer);
+    for (const buffer of [...this.#idle.splice(0), ...this.#busy]) this.#gpu.destroyBuffer(buffer);
+    this.#busy.clear();
   }
 }

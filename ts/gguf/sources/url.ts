@@ -178,7 +178,9 @@ class Sink {
       place.set(chunk.subarray(from, from + place.length));
       f.placed(place.length);
       this.#progress(place.length);
-      if (f.done === f.part.nBytes) this.#open();
+      if (f.done < f.part.nBytes) continue;
+      f.part.whole?.();
+      this.#open();
     }
     this.#position = end;
   }

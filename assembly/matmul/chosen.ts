@@ -1,0 +1,90 @@
+// Panels of eight rows times columns that stand anywhere and whose results go anywhere (kernels/mul_mat_id.ts).
+//
+// Elements are summed as in kernels/mul_mat.ts: same bits.
+//
+//   list     of columns, each {activations, first element of the result}, two addresses
+//   scratch  tiles | panel | groups of columns
+
+import { Flag } from "../abi";
+import { Node } from "../node";
+import { isSuper } from "../quants/quad_types";
+import { isWide } from "../quants/super";
+import { PANEL_ROWS, panelBytes, unpackPanel } from "./blocks";
+import { SPLIT, expandGroup, groupBytes, groupColumns } from "./columns";
+import { unpackQuads } from "./quad_panel";
+import { splitFor, spreadFor, weightsFor, zeroFor } from "./spread";
+import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "./super_panel";
+import { SUPER_TILE_BYTES, superTile } from "./super_tile";
+import { tile } from "./tile";
+
+/** Activations of a column of a list. */
+@inline
+export function columnAt(list: usize, c: i32): usize {
+  return load<usize>(list + ((<usize>c) << 3));
+}
+
+/** Where its results go. */
+@inline
+export function resultAt(list: usize, c: i32): usize {
+  return load<usize>(list + ((<usize>c) << 3), 4);
+}
+
+/** Rows [first, last) of the matrix at pa, of the type of `a`, first a multiple of eight, times `count` columns. */
+export function chosenPanels(
+  a: Node,
+  pa: usize,
+  first: i32,
+  last: i32,
+  count: i32,
+  list: usize,
+  scratch: usize,
+): void {
+  const supers = isSuper(a.type);
+  const nb = supers ? a.ne0 >> 8 : a.ne0 >> 5;
+  const quads = (a.flags & Flag.QUADS) != 0;
+  const kind = spreadFor(a.type, quads, true);
+  const split = supers ? splitFor(a.type, quads, true) : kind == SPLIT;
+  const lanes = split ? 2 : 4;
+  const panel = scratch + SUPER_TILE_BYTES;
+  const groups = panel + (supers ? superPanelBytes(nb) : panelBytes(nb));
+  const group = supers ? superGroupBytes(nb) : groupBytes(nb);
+  for (let c = 0, p = groups; c < count; c += lanes, p += group) {
+    expandChosen(a.type, quads, nb, list, c, count, kind, split, p);
+  }
+  const weights = weightsFor(a.type, quads);
+  for (let r = first; r < last; r += PANEL_ROWS) {
+    const rows = min(PANEL_ROWS, last - r);
+    const pw = pa + <usize>r * a.nb1;
+    if (quads) unpackQuads(a.type, pw, a.nb1, rows, nb, panel);
+    else if (supers) unpackSuper(a.type, pw, a.nb1, rows, nb, panel);
+    else unpackPanel(a.type, pw, a.nb1, rows, nb, panel);
+    for (let c = 0, p = groups; c < count; c += lanes, p += group) {
+      if (supers) superTile(panel, p, nb, isWide(a.type), split, weights, scratch);
+      else tile(kind, panel, p, nb, scratch);
+      for (let i = 0; i < min(lanes, count - c); i++) {
+        const py = resultAt(list, c + i) + ((<usize>r) << 2);
+        memory.copy(py, scratch + ((<usize>i) << (split ? 6 : 5)), (<usize>rows) << 2);
+      }
+    }
+  }
+}
+
+// The group that starts at column c; columns past the last repeat it.
+function expandChosen(
+  type: i32,
+  quads: bool,
+  nb: i32,
+  list: usize,
+  c: i32,
+  count: i32,
+  kind: i32,
+  split: bool,
+  px: usize,
+): void {
+  const p0 = columnAt(list, c);
+  const p1 = columnAt(list, min(c + 1, count - 1));
+  const p2 = split ? p1 : columnAt(list, min(c + 2, count - 1));
+  const p3 = split ? p1 : columnAt(list, min(c + 3, count - 1));
+  if (isSuper(type)) expandSuperGroup(p0, p1, p2, p3, nb, split, px);
+  else expandGroup(p0, p1, p2, p3, nb, zeroFor(type, quads, true), kind, px);
+}

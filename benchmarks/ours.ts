@@ -1,0 +1,87 @@
+// Our own engine in two ways, A B B A: `npm run ours -- --vary build` (baseline against relaxed: the bars are 0.45 of the
+// prompt rate and 0.5 of the generation rate) or `--vary threads` (two against one: 1.85 for the prompt; for generation
+// 0.9 of what the read roofs of one and two threads allow) [--shapes 0.5b] [--types Q4_0] [--rounds N] [--reps N] [--pp N]
+// [--tg N] [--models DIR] [--json]. Each round is a process of its own. Ratios are of medians and, which other load on the
+// machine distorts less, of the best repetitions.
+import { parseArgs } from "node:util";
+import { inTurn, median, report, round, runChild, type Spent } from "./measure.ts";
+import type { Job, Times } from "./peers/engine.ts";
+import { readRoof } from "./roof.ts";
+import { model, MODELS } from "./synthesize.ts";
+
+const { values } = parseArgs({
+  options: {
+    vary: { type: "string", default: "build" },
+    shapes: { type: "string", default: "135m" },
+    types: { type: "string", default: "Q4_0,Q8_0" },
+    rounds: { type: "string", default: "3" },
+    reps: { type: "string", default: "3" },
+    pp: { type: "string", default: "256" },
+    tg: { type: "string", default: "64" },
+    models: { type: "string", default: MODELS },
+    json: { type: "boolean", default: false },
+  },
+});
+const [rounds, reps, pp, tg] = [values.rounds, values.reps, values.pp, values.tg].map(Number) as [
+  number,
+  number,
+  number,
+  number,
+];
+if (values.vary !== "build" && values.vary !== "threads") throw new TypeError(`ours: --vary ${values.vary}`);
+
+/** The two ways: the ratio is the first over the second. */
+const WAYS: Readonly<Record<string, Partial<Job>>> =
+  values.vary === "build"
+    ? { simd: { wasm: "simd", threads: 1 }, relaxed: { wasm: "relaxed", threads: 1 } }
+    : { "2 threads": { threads: 2 }, "1 thread": { threads: 1 } };
+const names = Object.keys(WAYS);
+
+type Rates = Record<"pp" | "tg", number[]>;
+
+async function measure(path: string): Promise<Readonly<Record<string, Rates>>> {
+  const found = Object.fromEntries(names.map((name) => [name, { pp: [], tg: [] } as Rates]));
+  const perSecond = (n: number, spent: readonly Spent[]): number[] => spent.map(({ ms }) => (1000 * n) / ms);
+  await inTurn(names, rounds, async (name, i) => {
+    const answer = await runChild("peers/run.js", {
+      peer: "slackwater",
+      model: path,
+      pp,
+      tg,
+      reps,
+      ...WAYS[name],
+    });
+    if (answer["error"] !== undefined) throw new Error(String(answer["error"]));
+    const times = answer as unknown as Times;
+    found[name]!.pp.push(...perSecond(pp, times.pp));
+    found[name]!.tg.push(...perSecond(tg, times.tg));
+    console.error(`${path} round ${i} ${name}: done`);
+  });
+  return found;
+}
+
+function rowsOf(name: string, found: Readonly<Record<string, Rates>>): object[] {
+  const [a, b] = names.map((n) => found[n]!) as [Rates, Rates];
+  return (["pp", "tg"] as const).map((key) => ({
+    model: name,
+    what: key === "pp" ? `pp${pp}` : `tg${tg}`,
+    [names[0]!]: round(median(a[key])),
+    [names[1]!]: round(median(b[key])),
+    "ratio, medians": round(median(a[key]) / median(b[key])),
+    "ratio, best": round(Math.max(...a[key]) / Math.max(...b[key])),
+  }));
+}
+
+const rows: object[] = [];
+for (const shape of values.shapes.split(",")) {
+  for (const type of values.types.split(",")) {
+    rows.push(...rowsOf(`${shape}-${type}`, await measure(model(values.models, shape, type))));
+  }
+}
+const roofs = values.vary === "threads" ? [await readRoof(1), await readRoof(2)] : [];
+const more =
+  roofs.length === 0
+    ? {}
+    : { "read roof GB/s": roofs.map(round), "roof ratio": round(roofs[1]! / roofs[0]!) };
+if (!values.json && roofs.length > 0) console.log(more);
+report("ours", rows, { vary: values.vary, pp, tg, rounds, reps, ...more });
