@@ -6,6 +6,7 @@ import { readFusions } from "../graph/fusion.ts";
 import { Arena } from "./arena.ts";
 import { CpuBackend } from "./cpu.ts";
 import { type EngineOptions, type Logger, PAGE, START_PAGES } from "./options.ts";
+import { rehearse } from "./rehearsal.ts";
 import {
   canShare,
   type Crew,
