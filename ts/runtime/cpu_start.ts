@@ -6,8 +6,8 @@ import { readFusions } from "../graph/fusion.ts";
 import { Arena } from "./arena.ts";
 import { CpuBackend } from "./cpu.ts";
 import { type EngineOptions, type Logger, PAGE, START_PAGES } from "./options.ts";
+import { rehearse } from "./rehearsal.ts";
 import {
-  canShare,
   type Crew,
   defaultThreads,
   dismiss,
@@ -15,6 +15,7 @@ import {
   type PoolOptions,
   reportedCores,
   ThreadPool,
+  whyAlone,
 } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate } from "./wasm.ts";
 
@@ -34,10 +35,9 @@ export interface EngineParts {
 export async function startCpu(options: EngineOptions): Promise<EngineParts & { readonly cpu: CpuBackend }> {
   const { nThreads, logger, maxMemory = 65536 * PAGE } = options;
   const wanted = nThreads ?? defaultThreads(reportedCores());
-  const shared = wanted > 1 && canShare();
-  if (wanted > 1 && !shared) {
-    logger?.warn?.("memory cannot be shared here (a page must be cross-origin isolated): one thread");
-  }
+  const alone = wanted > 1 ? whyAlone() : undefined;
+  if (alone !== undefined) logger?.warn?.(`${alone}: one thread`);
+  const shared = wanted > 1 && alone === undefined;
   const crew = hire(shared ? wanted : 1, options.workerUrl);
   try {
     const { module, build } = await compileCore(options.wasm, shared);
@@ -46,8 +46,10 @@ export async function startCpu(options: EngineOptions): Promise<EngineParts & { 
     const core = instantiate(module, memory);
     core.probeDot();
     const arena = new Arena(memory, maxPages * PAGE, core);
-    const pool = await startPool({ module, memory, core }, crew, logger);
-    return { build, core, arena, cpu: new CpuBackend(arena, pool, CPU_ALIGN, readFusions(options.fuse)) };
+    const pool = startPool({ module, memory, core }, crew, logger);
+    rehearse({ memory, exports: core });
+    const cpu = new CpuBackend(arena, await pool, CPU_ALIGN, readFusions(options.fuse));
+    return { build, core, arena, cpu };
   } catch (error) {
     dismiss(crew);
     throw error;
