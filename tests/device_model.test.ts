@@ -104,10 +104,24 @@ describeWith("models", "a model on a device", () => {
       expect(there > 0).toBe(gpuLayers > 0);
     });
     expect(device.buffers.size).toBe(0);
-    const waits = await remoteEngine({ costs: { speed: 8, roundTripMs: 4 } });
-    const backends = await splitsOf(waits.engine, gpuLayers);
-    // The table of tokens, which is the output's matrix too, is with the output.
-    expect(backends).toEqual(gpuLayers === 0 ? ["cpu"] : ["webgpu", "cpu", "webgpu"]);
+    const far = await remoteEngine({ costs: { speed: 8, roundTripMs: 0.003 } });
+    // The table of tokens, which is the output's matrix too, is with the output: reading it here takes longer than a wait.
+    const withOutput = gpuLayers === 0 ? ["cpu"] : ["webgpu", "cpu", "webgpu"];
+    expect(await splitsOf(far.engine, gpuLayers)).toEqual(withOutput);
+  });
+
+  test("a small table of tokens that is the output's too stays with the first layers: one wait a token", async () => {
+    const { engine, device } = await remoteEngine({ costs: { speed: 8, roundTripMs: 4 } });
+    expect(await splitsOf(engine, 1)).toEqual(["webgpu", "cpu", "webgpu"]);
+    for (const gpuLayers of [2, 4]) {
+      expect(await splitsOf(engine, gpuLayers)).toEqual(["cpu", "webgpu", "cpu"]);
+      await withModel(engine, { gpuLayers }, async (model) => {
+        const before = device.fetched;
+        expect(await story(model)).toEqual(await cpuStory("q8_0"));
+        expect(device.fetched - before).toBe(12); // the prompt and all but the last token
+      });
+    }
+    expect(await splitsOf(engine)).toEqual(["webgpu"]);
   });
 
   test("every second layer on the CPU", async () => {

@@ -85,11 +85,10 @@ await describeGpu("a model on the GPU", () => {
       open.push(engine);
       expect(backend.gpu.device.limits.maxStorageBufferBindingSize).toBe(2 ** 27);
       expect(backend.gpu.caps).toMatchObject({ f16: false, subgroups: false });
-      const { text, mean_nll } = likelihoodOf("q4_0", reference);
+      const { text } = likelihoodOf("q4_0", reference);
       const want = await forced(await load("q4_0"), text, POSITIONS);
       const model = await load("q4_0", engine);
       expect(positionsApart("q4_0", want, await forced(model, text, POSITIONS))).toEqual([]);
-      expect(likelihoodApart("q4_0", (await model.evaluate(text)).meanNll, mean_nll)).toEqual([]);
     });
 
     test("makes nothing while it generates, ten dispatches a layer, and leaves nothing behind", async () => {

@@ -6,7 +6,7 @@
 
 import { Flag, Type } from "../abi";
 import { PANEL_ROWS, dotRows, panelBytes, unpackPanel } from "../matmul/blocks";
-import { SPLIT, columnBytes, expandColumn, expandGroup, groupBytes, groupColumns } from "../matmul/columns";
+import { SPLIT, columnBytes, expandColumn, expandGroup, groupBytes } from "../matmul/columns";
 import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { dotQuads } from "../matmul/quads";
@@ -15,7 +15,7 @@ import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
 import { dotSuperQuads, quadSums } from "../matmul/super_quads";
 import { SUPER_TILE_BYTES, superTile } from "../matmul/super_tile";
-import { TILE_BYTES, tile } from "../matmul/tile";
+import { tile } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
 import { QUAD_ROWS } from "../quants/quad";
@@ -25,6 +25,8 @@ import { isWide } from "../quants/super";
 const PANEL_COLUMNS: i32 = 4;
 // Columns spread out at a time. ts/ops/mul_mat.ts counts scratch with the same number.
 const COLUMNS: i32 = 64;
+// Columns of a panel after which the next piece of the following panel's weights is fetched.
+const FETCH_COLUMNS: i32 = 4;
 // Rows that go through all columns before the next ones, when there are two or three columns.
 const ROW_CHUNK: i32 = 16;
 
@@ -82,17 +84,13 @@ function product(
   const pa = rowAt(a, 0, i2 / (n.ne2 / a.ne2), i3 / (n.ne3 / a.ne3));
   const pb = rowAt(b, 0, i2, i3);
   const pd = rowAt(n, 0, i2, i3);
-  const block = blockSize(a.type);
   for (let c = 0; c < n1; c += COLUMNS) {
     const columns = min(COLUMNS, n1 - c);
     const px = pb + <usize>c * b.nb1;
     const py = pd + <usize>c * n.nb1;
-    if (block == 256) {
-      if (panels) superPanels(n, pa, px, py, columns, first, last, scratch);
-      else superRows(n, pa, px, py, columns, first, last, scratch);
-    } else if (block == 32) {
-      if (panels) blockPanels(n, pa, px, py, columns, first, last, scratch);
-      else blockRows(n, pa, px, py, columns, first, last, scratch);
+    if (blockSize(a.type) > 1) {
+      if (panels) quantPanels(n, pa, px, py, columns, first, last, scratch);
+      else quantRows(n, pa, px, py, columns, first, last, scratch);
     } else {
       if (panels) floatPanels(n, pa, px, py, columns, first, last, scratch);
       else floatRows(n, pa, px, py, columns, first, last, scratch);
@@ -100,7 +98,14 @@ function product(
   }
 }
 
-function blockRows(
+// Super-blocks, or blocks of 32?
+@inline
+function hasSupers(a: Node): bool {
+  return blockSize(a.type) == 256;
+}
+
+// Scratch: the columns.
+function quantRows(
   n: Node,
   pa: usize,
   pb: usize,
@@ -111,26 +116,48 @@ function blockRows(
   scratch: usize,
 ): void {
   const a = n.src0!;
-  const nb = a.ne0 >> 5;
-  const kind = spreadFor(a.type, inQuads(a), false);
-  const zero = zeroFor(a.type, inQuads(a), false);
-  const column = columnBytes(kind, nb);
+  const column = hasSupers(a)
+    ? superColumnBytes(splitFor(a.type, inQuads(a), false), a.ne0 >> 8)
+    : columnBytes(spreadFor(a.type, inQuads(a), false), a.ne0 >> 5);
   for (let c = 0; c < columns; c++) {
-    expandColumn(pb + <usize>c * n.src1!.nb1, nb, zero, kind, scratch + <usize>c * column);
+    spreadColumn(a, pb + <usize>c * n.src1!.nb1, column, scratch + <usize>c * column);
   }
   const chunk = columns == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
     const rows = min(chunk, last - r);
     for (let c = 0; c < columns; c++) {
       const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
-      const pw = pa + <usize>r * a.nb1;
-      if (inQuads(a)) dotQuads(a.type, pw, rows / QUAD_ROWS, nb, scratch + <usize>c * column, py);
-      else dotRows(a.type, pw, a.nb1, rows, nb, scratch + <usize>c * column, py);
+      dots(a, pa + <usize>r * a.nb1, rows, scratch + <usize>c * column, py);
     }
   }
 }
 
-function superRows(
+// One column of `bytes` at px.
+function spreadColumn(a: Node, p: usize, bytes: usize, px: usize): void {
+  const quads = inQuads(a);
+  if (hasSupers(a)) {
+    const nb = a.ne0 >> 8;
+    expandSuper(p, nb, splitFor(a.type, quads, false), px);
+    if (quads) quadSums(isWide(a.type), nb, px + bytes - ((<usize>nb) << 5));
+  } else {
+    expandColumn(p, a.ne0 >> 5, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), px);
+  }
+}
+
+// `rows` rows at pw times the column at px.
+function dots(a: Node, pw: usize, rows: i32, px: usize, py: usize): void {
+  const nb = a.ne0 / blockSize(a.type);
+  if (hasSupers(a)) {
+    if (inQuads(a)) dotSuperQuads(a.type, pw, rows / QUAD_ROWS, nb, px, py);
+    else dotSuperRows(a.type, pw, a.nb1, rows, nb, px, py);
+  } else {
+    if (inQuads(a)) dotQuads(a.type, pw, rows / QUAD_ROWS, nb, px, py);
+    else dotRows(a.type, pw, a.nb1, rows, nb, px, py);
+  }
+}
+
+// Scratch: tiles, panel, then the groups of columns. While a panel is in use the weights of the next one are fetched.
+function quantPanels(
   n: Node,
   pa: usize,
   pb: usize,
@@ -141,124 +168,69 @@ function superRows(
   scratch: usize,
 ): void {
   const a = n.src0!;
-  const nb = a.ne0 >> 8;
-  const split = splitFor(a.type, inQuads(a), false);
-  const column = superColumnBytes(split, nb);
-  for (let c = 0; c < columns; c++) {
-    const px = scratch + <usize>c * column;
-    expandSuper(pb + <usize>c * n.src1!.nb1, nb, split, px);
-    if (inQuads(a)) quadSums(isWide(a.type), nb, px + column - ((<usize>nb) << 5));
-  }
-  const chunk = columns == 1 ? last - first : ROW_CHUNK;
-  for (let r = first; r < last; r += chunk) {
-    const rows = min(chunk, last - r);
-    for (let c = 0; c < columns; c++) {
-      const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
-      const pw = pa + <usize>r * a.nb1;
-      if (inQuads(a)) dotSuperQuads(a.type, pw, rows / QUAD_ROWS, nb, scratch + <usize>c * column, py);
-      else dotSuperRows(a.type, pw, a.nb1, rows, nb, scratch + <usize>c * column, py);
-    }
-  }
-}
-
-// Scratch: tiles, panel, then the groups of columns.
-function superPanels(
-  n: Node,
-  pa: usize,
-  pb: usize,
-  pd: usize,
-  columns: i32,
-  first: i32,
-  last: i32,
-  scratch: usize,
-): void {
-  const a = n.src0!;
-  const b = n.src1!;
-  const nb = a.ne0 >> 8;
-  const split = splitFor(a.type, inQuads(a), true);
+  const supers = hasSupers(a);
+  const nb = a.ne0 / blockSize(a.type);
+  const split = supers ? splitFor(a.type, inQuads(a), true) : spreadFor(a.type, inQuads(a), true) == SPLIT;
   const lanes = split ? 2 : 4;
   const panel = scratch + SUPER_TILE_BYTES;
-  const groups = panel + superPanelBytes(nb);
-  const group = superGroupBytes(nb);
-  const lastColumn = pb + <usize>(columns - 1) * b.nb1;
-  for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
-    const p0 = pb + <usize>c * b.nb1;
-    const p1 = min(p0 + b.nb1, lastColumn);
-    const p2 = split ? p1 : min(p1 + b.nb1, lastColumn);
-    const p3 = split ? p1 : min(p2 + b.nb1, lastColumn);
-    expandSuperGroup(p0, p1, p2, p3, nb, split, p);
-  }
-  const step: usize = split ? 64 : 32;
-  const weights = weightsFor(a.type, inQuads(a));
+  const groups = panel + (supers ? superPanelBytes(nb) : panelBytes(nb));
+  const group = supers ? superGroupBytes(nb) : groupBytes(nb);
+  for (let c = 0, p = groups; c < columns; c += lanes, p += group) spreadGroup(n, pb, c, columns, split, p);
+  const end = pa + <usize>a.ne1 * a.nb1;
+  const ahead = (PANEL_ROWS * a.nb1 * min(FETCH_COLUMNS, columns)) / columns;
   for (let u = first; u < last; u++) {
     const r = u * PANEL_ROWS;
     const rows = min(PANEL_ROWS, a.ne1 - r);
-    if (inQuads(a)) unpackQuads(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
-    else unpackSuper(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
+    const py = pd + ((<usize>r) << 2);
+    let next = pa + <usize>(r + PANEL_ROWS) * a.nb1;
+    unpack(a, pa + <usize>r * a.nb1, rows, nb, panel);
     for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
-      superTile(panel, p, nb, isWide(a.type), split, weights, scratch);
-      storeTile(
-        scratch,
-        step,
-        min(lanes, columns - c),
-        rows,
-        pd + <usize>c * n.nb1 + ((<usize>r) << 2),
-        n.nb1,
-      );
+      if (c % FETCH_COLUMNS == 0) {
+        fetch(next, min(next + ahead, end), scratch);
+        next += ahead;
+      }
+      product8(a, panel, p, nb, split, scratch);
+      storeTile(scratch, split ? 64 : 32, min(lanes, columns - c), rows, py + <usize>c * n.nb1, n.nb1);
     }
   }
 }
 
-// Scratch: tile, panel, then the groups of columns.
-function blockPanels(
-  n: Node,
-  pa: usize,
-  pb: usize,
-  pd: usize,
-  columns: i32,
-  first: i32,
-  last: i32,
-  scratch: usize,
-): void {
-  const a = n.src0!;
-  const nb = a.ne0 >> 5;
-  const kind = spreadFor(a.type, inQuads(a), true);
-  const zero = zeroFor(a.type, inQuads(a), true);
-  const lanes = groupColumns(kind);
-  const panel = scratch + TILE_BYTES;
-  const groups = panel + panelBytes(nb);
-  const group = groupBytes(nb);
-  for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
-    expand(n.src1!, pb, c, columns, nb, kind, zero, p);
-  }
-  const step: usize = kind == SPLIT ? 64 : 32;
-  for (let u = first; u < last; u++) {
-    const r = u * PANEL_ROWS;
-    const rows = min(PANEL_ROWS, a.ne1 - r);
-    if (inQuads(a)) unpackQuads(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
-    else unpackPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, nb, panel);
-    for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
-      tile(kind, panel, p, nb, scratch);
-      storeTile(
-        scratch,
-        step,
-        min(lanes, columns - c),
-        rows,
-        pd + <usize>c * n.nb1 + ((<usize>r) << 2),
-        n.nb1,
-      );
-    }
-  }
+// Reads a byte of each line; the sum goes where nothing is needed.
+function fetch(p: usize, end: usize, pt: usize): void {
+  let sum = 0;
+  for (; p < end; p += 64) sum += load<u8>(p);
+  store<i32>(pt, sum);
+}
+
+// Eight rows to a panel.
+function unpack(a: Node, pw: usize, rows: i32, nb: i32, panel: usize): void {
+  if (inQuads(a)) unpackQuads(a.type, pw, a.nb1, rows, nb, panel);
+  else if (hasSupers(a)) unpackSuper(a.type, pw, a.nb1, rows, nb, panel);
+  else unpackPanel(a.type, pw, a.nb1, rows, nb, panel);
+}
+
+// The panel times a group of columns.
+function product8(a: Node, panel: usize, px: usize, nb: i32, split: bool, pt: usize): void {
+  const quads = inQuads(a);
+  if (hasSupers(a)) superTile(panel, px, nb, isWide(a.type), split, weightsFor(a.type, quads), pt);
+  else tile(spreadFor(a.type, quads, true), panel, px, nb, pt);
 }
 
 // Spreads out the group that starts at column c; columns past the last repeat it.
-function expand(b: Node, pb: usize, c: i32, columns: i32, nb: i32, kind: i32, zero: i32, px: usize): void {
+function spreadGroup(n: Node, pb: usize, c: i32, columns: i32, split: bool, px: usize): void {
+  const a = n.src0!;
+  const b = n.src1!;
+  const quads = inQuads(a);
   const last = pb + <usize>(columns - 1) * b.nb1;
   const p0 = pb + <usize>c * b.nb1;
   const p1 = min(p0 + b.nb1, last);
-  const p2 = kind == SPLIT ? p1 : min(p1 + b.nb1, last);
-  const p3 = kind == SPLIT ? p1 : min(p2 + b.nb1, last);
-  expandGroup(p0, p1, p2, p3, nb, zero, kind, px);
+  const p2 = split ? p1 : min(p1 + b.nb1, last);
+  const p3 = split ? p1 : min(p2 + b.nb1, last);
+  if (hasSupers(a)) expandSuperGroup(p0, p1, p2, p3, a.ne0 >> 8, split, px);
+  else {
+    const zero = zeroFor(a.type, quads, true);
+    expandGroup(p0, p1, p2, p3, a.ne0 >> 5, zero, spreadFor(a.type, quads, true), px);
+  }
 }
 
 // Tile [column][8 rows], `step` bytes between columns, to the result.

@@ -4,7 +4,7 @@
 
 import { Type } from "../abi";
 import { lookup, signedCodes, unsignedCodes, wideBias, wideZero } from "../math/dot";
-import { LIFT, LIFTED, ONE_21, ONE_23, liftedScales, powers, quadMask } from "../quants/quad";
+import { LIFT, LIFTED, ONE_21, ONE_23, X0F, bitsFrom, liftedScales, powers, quadMask } from "../quants/quad";
 import { BYTES, FIVES, NIBBLES, SIXES, THREES, TWOS, fourOf, runBytes } from "../quants/quad_codes";
 import {
   bytesOf,
@@ -87,8 +87,22 @@ function unpackForm(form: i32, w: usize, step: usize, count: i32, pp: usize): vo
   }
 }
 
+// Each vector is loaded once: the compiler cannot know that stores leave it as it is.
 function unpackNibbles(w: usize, step: usize, count: i32, pp: usize): void {
-  unpackForm(NIBBLES, w, step, count, pp);
+  const m = quadMask(X0F);
+  for (; count > 0; count--, w += step, pp += 2 * GROUP) {
+    storeNibbles(pp, 0, v128.load(w), m);
+    storeNibbles(pp, 1, v128.load(w, 16), m);
+    storeNibbles(pp, 2, v128.load(w, 32), m);
+    storeNibbles(pp, 3, v128.load(w, 48), m);
+  }
+}
+
+
+@inline
+function storeNibbles(p: usize, t: i32, v: v128, m: v128): void {
+  storeFour(p, t, v128.and(v, m), false, m);
+  storeFour(p, t + 4, bitsFrom(v, 4, m), false, m);
 }
 
 function unpackFives(w: usize, step: usize, count: i32, pp: usize): void {
@@ -123,12 +137,26 @@ function unpackLevels(type: i32, w: usize, step: usize, count: i32, pp: usize): 
 }
 
 function unpackBlocks(type: i32, pw: usize, nb: i32, pp: usize): void {
-  unpackRuns(type, pw + codesAt(type), bytesOf(type), nb, pp);
-  let pd = pp + 8 * codeBytes(SEEDED, nb);
-  for (const end = pd + ((<usize>nb) << 5); pd < end; pd += 32, pw += bytesOf(type)) {
-    if (type == Type.MXFP4) v128.store(pd, powers(pw, quadMask(ONE_23), quadMask(ONE_21)));
-    else v128.store(pd, scalesAtQuad(pw));
-    if (hasMin(type)) v128.store(pd + ((<usize>nb) << 5), scalesAtQuad(pw + 8));
+  const bytes = bytesOf(type);
+  unpackRuns(type, pw + codesAt(type), bytes, nb, pp);
+  const pd = pp + 8 * codeBytes(SEEDED, nb);
+  if (type == Type.MXFP4) unpackPowers(pw, bytes, nb, pd);
+  else unpackScales(pw, bytes, nb, pd);
+  if (hasMin(type)) unpackScales(pw + 8, bytes, nb, pd + ((<usize>nb) << 5));
+}
+
+// Scales of `nb` blocks, `bytes` apart.
+function unpackScales(pw: usize, bytes: usize, nb: i32, pd: usize): void {
+  const lifted = quadMask(LIFTED);
+  const lift = quadMask(LIFT);
+  for (const end = pd + ((<usize>nb) << 5); pd < end; pd += 32, pw += bytes) {
+    v128.store(pd, liftedScales(pw, lifted, lift));
+  }
+}
+
+function unpackPowers(pw: usize, bytes: usize, nb: i32, pd: usize): void {
+  for (const end = pd + ((<usize>nb) << 5); pd < end; pd += 32, pw += bytes) {
+    v128.store(pd, powers(pw, quadMask(ONE_23), quadMask(ONE_21)));
   }
 }
 

@@ -3,8 +3,8 @@
 import { VECTORS, dotq } from "../math/dot";
 import { MINS, SEEDED, SPLIT, codeBytes } from "./columns";
 
-/** Bytes of a result tile: [4 lanes][8 rows] f32. */
-export const TILE_BYTES: usize = 128;
+// Bytes of a result tile: [4 lanes][8 rows] f32.
+const TILE_BYTES: usize = 128;
 
 /** Lane 0 of 32 bits in all four, and so on. */
 @inline
@@ -64,7 +64,8 @@ function joined(lo: v128, hi: v128): v128 {
   return i32x4.sub(lo, i32x4.shl(hi, 7));
 }
 
-// The tile += a block: integer sums of four lanes, scales at pe, minima at pm, scales d and sums s of the lanes.
+// The tile += a block: integer sums of four lanes, scales at pe, minima at pm, scales at pd and sums at ps of the lanes.
+// Broadcast loads: shuffles would take turns with the products.
 @inline
 function addBlock(
   kind: i32,
@@ -79,25 +80,32 @@ function addBlock(
   d1: v128,
   pe: usize,
   pm: usize,
-  d: v128,
-  s: v128,
+  pd: usize,
+  ps: usize,
 ): void {
   const w0 = v128.load(pe);
   const w1 = v128.load(pe, 16);
+  const d = v128.load32_splat(pd);
   if (kind == SPLIT) {
-    addScaled(py, joined(a0, b0), joined(a1, b1), w0, w1, lane0(d));
-    addScaled(py + 64, joined(c0, d0), joined(c1, d1), w0, w1, lane2(d));
+    addScaled(py, joined(a0, b0), joined(a1, b1), w0, w1, d);
+    addScaled(py + 64, joined(c0, d0), joined(c1, d1), w0, w1, v128.load32_splat(pd, 8));
   } else if (kind == MINS) {
-    addWithMins(py, a0, a1, w0, w1, lane0(d), pm, lane0(s));
-    addWithMins(py + 32, b0, b1, w0, w1, lane1(d), pm, lane1(s));
-    addWithMins(py + 64, c0, c1, w0, w1, lane2(d), pm, lane2(s));
-    addWithMins(py + 96, d0, d1, w0, w1, lane3(d), pm, lane3(s));
+    addWithMins(py, a0, a1, w0, w1, d, pm, v128.load32_splat(ps));
+    addWithMins(py + 32, b0, b1, w0, w1, v128.load32_splat(pd, 4), pm, v128.load32_splat(ps, 4));
+    addWithMins(py + 64, c0, c1, w0, w1, v128.load32_splat(pd, 8), pm, v128.load32_splat(ps, 8));
+    addWithMins(py + 96, d0, d1, w0, w1, v128.load32_splat(pd, 12), pm, v128.load32_splat(ps, 12));
   } else {
-    addScaled(py, a0, a1, w0, w1, lane0(d));
-    addScaled(py + 32, b0, b1, w0, w1, lane1(d));
-    addScaled(py + 64, c0, c1, w0, w1, lane2(d));
-    addScaled(py + 96, d0, d1, w0, w1, lane3(d));
+    addScaled(py, a0, a1, w0, w1, d);
+    addScaled(py + 32, b0, b1, w0, w1, v128.load32_splat(pd, 4));
+    addScaled(py + 64, c0, c1, w0, w1, v128.load32_splat(pd, 8));
+    addScaled(py + 96, d0, d1, w0, w1, v128.load32_splat(pd, 12));
   }
+}
+
+// Where the sum of a lane starts.
+@inline
+function seedAt(p: usize, kind: i32): v128 {
+  return kind == MINS ? i32x4.splat(0) : v128.load32_splat(p);
 }
 
 
@@ -110,14 +118,14 @@ function tileOf(kind: i32, pw: usize, px: usize, nb: i32, py: usize): void {
   let pd = px + 4 * codes;
   const seeds = (<usize>nb) << 4;
   for (const end = pd + seeds; pd < end; pd += 16, pe += 32) {
-    const s = v128.load(pd + seeds);
-    let a0 = kind == MINS ? i32x4.splat(0) : lane0(s);
+    const ps = pd + seeds;
+    let a0 = seedAt(ps, kind);
     let a1 = a0;
-    let b0 = kind == MINS ? a0 : lane1(s);
+    let b0 = seedAt(ps + 4, kind);
     let b1 = b0;
-    let c0 = kind == MINS ? a0 : lane2(s);
+    let c0 = seedAt(ps + 8, kind);
     let c1 = c0;
-    let d0 = kind == MINS ? a0 : lane3(s);
+    let d0 = seedAt(ps + 12, kind);
     let d1 = d0;
     // short and rolled, the accumulators carried around the loop: longer code is spilled
     const last = pw + ((<usize>VECTORS) << 7);
@@ -140,7 +148,7 @@ function tileOf(kind: i32, pw: usize, px: usize, nb: i32, py: usize): void {
       pw += 32;
       px += 16;
     } while (pw < last);
-    addBlock(kind, py, a0, a1, b0, b1, c0, c1, d0, d1, pe, pe + minima, v128.load(pd), s);
+    addBlock(kind, py, a0, a1, b0, b1, c0, c1, d0, d1, pe, pe + minima, pd, ps);
   }
 }
 

@@ -6,6 +6,7 @@ import type { Graph } from "../graph/graph.ts";
 import { leaf, type Tensor } from "../graph/tensor.ts";
 import type { GgufFile, TensorInfo } from "../gguf/index.ts";
 import type { DeviceBytes, Engine } from "../runtime/engine.ts";
+import { streamMs } from "../runtime/scheduler/costs.ts";
 import { Type } from "../types.ts";
 import {
   type BuildGraph,
@@ -227,15 +228,27 @@ function pinLayers(engine: Engine, p: Params, leafs: Iterable<Tensor>, gpuLayers
   }
   const list = [...leafs];
   const first = p.layers.length + 1 - gpuLayers;
-  // A table of tokens is the output's too where there is no other.
-  const tied = !list.some((t) => t.name === "output.weight");
+  const table = sharedTable(p, list);
+  const tableHere = table !== undefined && first > 0 && first < p.layers.length && isCheapHere(engine, table);
   for (const t of list) {
     const layer = /^(?:blk|cache_[kv])\.(\d+)/.exec(t.name)?.[1];
-    const isInput = /^(?:token_embd|position_embd|token_types)\./.test(t.name) && !tied;
+    const isInput = t === table ? tableHere : /^(?:token_embd|position_embd|token_types)\./.test(t.name);
     const index = layer === undefined ? (isInput ? 0 : p.layers.length) : Number(layer);
     if (index < first) engine.pin(t, engine.backend.name);
     else engine.prefer([t], engine.devices[0]!.name);
   }
+}
+
+/** The table of tokens that is the output's matrix too, where there is no other. */
+function sharedTable(p: Params, leafs: readonly Tensor[]): Tensor | undefined {
+  if (isEmbedder(p) || leafs.some((t) => t.name === "output.weight")) return undefined;
+  return leafs.find((t) => t.name === "token_embd.weight");
+}
+
+// With the first layers here, a shared table on the device costs a wait more: for the rows of the tokens. Here it costs a
+// product on the CPU.
+function isCheapHere(engine: Engine, table: Tensor): boolean {
+  return streamMs(table.nBytes) < engine.devices[0]!.costs.roundTripMs;
 }
 
 /** Is it a model for embeddings: an encoder, or one whose file says how rows are pooled? */

@@ -15,6 +15,8 @@ export class StagingRing {
   readonly #gpu: GpuDevice;
   /** mapped, oldest first */
   readonly #idle: GPUBuffer[] = [];
+  /** mapped and given out, not sent yet; those of loads that ended on the way stay here */
+  readonly #given = new Set<GPUBuffer>();
   /** resolve when mapped again, oldest first */
   readonly #busy: Promise<void>[] = [];
   #disposed = false;
@@ -32,6 +34,7 @@ export class StagingRing {
     if (offset % 4 !== 0) throw new DeviceError("unsupported", `webgpu: cannot copy to byte ${offset}`);
     const size = Math.max(4, alignUp(nBytes, 4));
     const staging = await this.#take(size);
+    this.#given.add(staging);
     const range = new Uint8Array(staging.getMappedRange(0, size));
     range.fill(0, nBytes);
     return {
@@ -42,6 +45,7 @@ export class StagingRing {
 
   #send(staging: GPUBuffer, target: GPUBuffer, offset: number, size: number): void {
     this.#gpu.check();
+    this.#given.delete(staging);
     staging.unmap();
     const encoder = this.#gpu.device.createCommandEncoder();
     encoder.copyBufferToBuffer(staging, 0, target, offset, size);
@@ -66,8 +70,13 @@ export class StagingRing {
     const found = this.#idle.findIndex((b) => b.size >= size);
     if (found >= 0) return this.#idle.splice(found, 1)[0]!;
     const { buffer, ready } = this.#gpu.createBuffer(size, MAP_WRITE_COPY_SRC, "staging", true);
-    await ready;
-    return buffer;
+    try {
+      await ready;
+      return buffer;
+    } catch (error) {
+      this.#gpu.destroyBuffer(buffer);
+      throw error;
+    }
   }
 
   #give(staging: GPUBuffer): void {
@@ -77,6 +86,7 @@ export class StagingRing {
 
   dispose(): void {
     this.#disposed = true;
-    for (const buffer of this.#idle.splice(0)) this.#gpu.destroyBuffer(buffer);
+    for (const buffer of [...this.#idle.splice(0), ...this.#given]) this.#gpu.destroyBuffer(buffer);
+    this.#given.clear();
   }
 }

@@ -19,9 +19,14 @@ export function isPureView({ tensor }: ProgramNode): boolean {
   return tensor.op <= Op.TRANSPOSE;
 }
 
+/** About the time in which the CPU reads so many bytes of weights, ms. */
+export function streamMs(nBytes: number): number {
+  return nBytes / CPU_BYTES;
+}
+
 /** About the time that a node takes on the CPU, ms. */
 export function cpuMs({ tensor, src }: ProgramNode): number {
   const flops = opDef(tensor.op).flops?.(tensor, src) ?? nelements(tensor.ne);
   const bytes = STREAMING.includes(tensor.op) ? (src[0]?.nBytes ?? 0) : 0;
-  return Math.max(flops / CPU_FLOPS, bytes / CPU_BYTES);
+  return Math.max(flops / CPU_FLOPS, streamMs(bytes));
 }
