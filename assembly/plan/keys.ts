@@ -1,8 +1,8 @@
 // Keys for the skyline: four fixed ones, then random ones that learn where the peak arises.
 
-import { rangeMax } from "./sections";
+import { maxOver, maxTree } from "./sections";
 import { skyline } from "./skyline";
-import { getf, geti, lg, Plan, putf, random, some } from "./work";
+import { bufferAt, getf, geti, lg, Plan, putf, random, some } from "./work";
 
 // Trouble of a section is halved everywhere once it passes this.
 const TROUBLE_MAX: f64 = 50;
@@ -27,33 +27,37 @@ export const KEY_BYTES: usize = offsetof<Weights>();
 /** Keeps the offsets of the last run as the best. */
 export function keep(p: Plan, peak: f64): void {
   p.best = peak;
-  memory.copy(p.bestOff, p.off, (<usize>p.n) << 3);
+  for (let i = 0; i < p.n; i++) putf(p.bestOff, i, bufferAt(p, i).off);
 }
 
 function makeKeys(p: Plan, w: Weights): void {
   const n = p.n;
-  if (w.trouble > 0) rangeMax(p, p.weight, p.key);
+  if (w.trouble > 0) maxTree(p, p.weight);
   let least = Infinity;
-  for (let b = 0; b < n; b++) {
-    let v = w.size * lg(getf(p.size, b)) + w.load * getf(p.loadMet, b);
-    v += w.sections * lg(f64(geti(p.c1, b) - geti(p.c0, b)));
+  for (let i = 0; i < n; i++) {
+    const b = bufferAt(p, i);
+    let v = w.size * lg(b.size) + w.load * getf(p.loadMet, i);
+    v += w.sections * lg(f64(b.c1 - b.c0));
     if (w.lifetime > 0) {
-      const id = geti(p.id, b);
+      const id = geti(p.id, i);
       v += w.lifetime * lg(f64(geti(p.upper, id)) - f64(geti(p.lower, id)));
     }
-    if (w.trouble > 0) v += w.trouble * lg(1 + getf(p.key, b));
+    if (w.trouble > 0) v += w.trouble * lg(1 + maxOver(p, b));
     if (w.noise > 0) v += w.noise * random(p);
-    putf(p.key, b, v);
+    b.key = v;
     least = min(least, v);
   }
-  for (let b = 0; b < n; b++) putf(p.key, b, getf(p.key, b) - least + 1);
+  for (let i = 0; i < n; i++) {
+    const b = bufferAt(p, i);
+    b.key = b.key - least + 1;
+  }
 }
 
 // Blames the sections of the buffer that made the peak.
 function learn(p: Plan): void {
-  const b = p.peakAt;
+  const b = bufferAt(p, p.peakAt);
   let most: f64 = 0;
-  for (let s = geti(p.c0, b), e = geti(p.c1, b); s < e; s++) {
+  for (let s = b.c0, e = b.c1; s < e; s++) {
     const v = getf(p.weight, s) + 1;
     putf(p.weight, s, v);
     most = max(most, v);

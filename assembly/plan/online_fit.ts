@@ -2,8 +2,8 @@
 
 import { fitAlloc, fitBytes, fitFree, fitInit } from "./best_fit";
 import { keep } from "./keys";
-import { sortBytes, sortEvents } from "./sections";
-import { getf, geti, Plan, putf, take } from "./work";
+import { sortBytes, sortIds } from "./sections";
+import { bufferAt, geti, Plan, take } from "./work";
 
 // Blocks looked at per buffer, on average, before it is given up: a long list with a long free list is quadratic.
 const PATIENCE: f64 = 512;
@@ -17,18 +17,19 @@ export function onlineFitBytes(n: i32): usize {
 export function onlineFit(p: Plan): void {
   const n = p.n;
   const mark = p.top;
-  sortEvents(p);
+  const byUpper = sortIds(p, p.upper);
   const f = fitInit(take(p, fitBytes(n)));
   const patience = PATIENCE * f64(n);
   let i = 0;
   for (let j = 0; j < n && f.seen < patience && f.max < p.best;) {
-    const dies = geti(p.byUpper, j);
-    const birth = i < n ? geti(p.lower, geti(p.id, geti(p.byLower, i))) : i32.MAX_VALUE;
+    const dies = geti(byUpper, j);
+    const birth = i < n ? geti(p.lower, geti(p.id, i)) : i32.MAX_VALUE;
     if (birth < geti(p.upper, geti(p.id, dies))) {
-      const b = geti(p.byLower, i++);
-      putf(p.off, b, fitAlloc(f, getf(p.size, b)));
+      const b = bufferAt(p, i++);
+      b.off = fitAlloc(f, b.size);
     } else {
-      fitFree(f, getf(p.off, dies), getf(p.size, dies));
+      const b = bufferAt(p, dies);
+      fitFree(f, b.off, b.size);
       j++;
     }
   }

@@ -15,7 +15,7 @@ import { getf, geti, Plan, putf, take } from "./work";
 const NEAR: f64 = 1.02;
 // Work of the first round per buffer, and the part of a round that the less likely method has.
 const FIRST: f64 = 1000;
-const LESS: f64 = 0.1;
+const LESS: f64 = 0.03;
 // Part of the budget that aims directly.
 const DIRECT: f64 = 0.75;
 // Relative step by which a smaller peak is asked for once the aim is out of reach.

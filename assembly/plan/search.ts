@@ -31,7 +31,7 @@ import {
   trailMax,
   undo,
 } from "./search_state";
-import { getf, geti, lg, Plan, putf, puti, random, some } from "./work";
+import { bufferAt, getf, geti, lg, Plan, putf, puti, random, some } from "./work";
 
 /** What a run came to. */
 export const IMPOSSIBLE = 0;
@@ -296,7 +296,7 @@ function scoreOf(p: Plan, s: Search, b: Item): f64 {
   s.seen += sectionsOf(b);
   const id = geti(p.id, b.index);
   let v = s.lifetime * lg(f64(geti(p.upper, id)) - f64(geti(p.lower, id)));
-  v += s.size * lg(getf(p.size, b.index)) + s.load * lg(f64(rest) / f64(s.cap)) + b.noise;
+  v += s.size * lg(bufferAt(p, b.index).size) + s.load * lg(f64(rest) / f64(s.cap)) + b.noise;
   return s.trouble > 0 ? v + s.trouble * lg(1 + trouble) : v;
 }
 
@@ -365,8 +365,9 @@ function accept(p: Plan, s: Search): void {
   let peak = p.floor;
   for (let b = 0; b < p.n; b++) {
     const at = f64(itemOf(s, b).pos) * s.unit;
-    putf(p.off, b, at);
-    peak = max(peak, at + getf(p.size, b));
+    const x = bufferAt(p, b);
+    x.off = at;
+    peak = max(peak, at + x.size);
   }
   if (peak < p.best) keep(p, peak);
 }

@@ -4,7 +4,7 @@
 // bit rows, so that "neighbours still open" is one AND; a list of 4096 has 64 words a row and 2 MiB of each kind.
 
 import { lowestFor } from "./ground";
-import { getf, geti, Plan, puti, take } from "./work";
+import { bufferAt, getf, geti, Plan, puti, take } from "./work";
 
 /** Largest list the search takes. */
 export const SEARCH_MAX = 4096;
@@ -160,9 +160,9 @@ export function searchInit(p: Plan): Search | null {
 
 function commonUnit(p: Plan): f64 {
   let g: f64 = 0;
-  for (let b = 0, e = p.n + p.nFixed; b < e; b++) g = gcd(g, getf(p.size, b));
+  for (let b = 0, e = p.n + p.nFixed; b < e; b++) g = gcd(g, bufferAt(p, b).size);
   if (p.plain) return g;
-  for (let f = p.n, e = p.n + p.nFixed; f < e; f++) g = gcd(g, getf(p.offset, geti(p.id, f)));
+  for (let f = p.n, e = p.n + p.nFixed; f < e; f++) g = gcd(g, bufferAt(p, f).off);
   if (p.chunk < Infinity) g = gcd(g, p.chunk);
   // An alignment that divides the unit asks for nothing; a finer unit may ask again for what was settled before.
   for (let b = 0; p.aligns && b < p.n; b++) {
@@ -222,10 +222,11 @@ function fillItems(p: Plan, s: Search, row: usize, bytes: usize): void {
   }
   for (let i = 0; i < p.n; i++) {
     const b = itemOf(s, i);
+    const x = bufferAt(p, i);
     b.index = i;
-    b.units = i32(getf(p.size, i) / s.unit);
-    b.first = sectionOf(s, geti(p.c0, i));
-    b.end = sectionOf(s, geti(p.c1, i));
+    b.units = i32(x.size / s.unit);
+    b.first = sectionOf(s, x.c0);
+    b.end = sectionOf(s, x.c1);
     b.near = row;
     row += bytes;
     for (let q = b.first; q < b.end; q += SECTION) flip(changetype<Section>(q).members, i);

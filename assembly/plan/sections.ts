@@ -4,14 +4,14 @@
 // are at most n of them, two buffers conflict exactly when their section ranges [c0, c1) overlap, and the heaviest
 // section is a lower bound for every plan.
 
-import { getf, geti, lay, lg, pad, Plan, putf, puti, take } from "./work";
+import { Buffer, BUFFER, bufferAt, getf, geti, lg, pad, Plan, putf, puti, take } from "./work";
 
 const DIGIT = 11;
 const DIGITS = 1 << DIGIT;
 
 /** Bytes of the per-buffer and per-section arrays for `n` buffers, sorting space included. */
 export function sectionBytes(n: i32): usize {
-  return <usize>n * 84 + sortBytes(n) + 128;
+  return <usize>n * 84 + 2 * sortBytes(n) + 128;
 }
 
 /**
@@ -22,8 +22,8 @@ export function sectionBytes(n: i32): usize {
 export function findSections(p: Plan, bound: f64): void {
   const free = pack(p);
   const mark = p.top;
-  sortEvents(p);
-  sweep(p);
+  const byLower = byBirth(p, free);
+  sweep(p, byLower, sortIds(p, p.upper));
   p.top = mark;
   p.nFixed = p.n - free;
   p.n = free;
@@ -32,28 +32,18 @@ export function findSections(p: Plan, bound: f64): void {
   meetLoads(p);
 }
 
-/** Bytes that sortEvents takes. */
+/** Bytes that sortIds takes. */
 export function sortBytes(n: i32): usize {
-  return <usize>n * 12 + <usize>(DIGITS + 1) * 4 + 32;
-}
-
-/** Sorts the buffers by birth and by death into memory from the workspace's top. */
-export function sortEvents(p: Plan): void {
-  const bytes = (<usize>p.n) << 2;
-  const counts = take(p, (DIGITS + 1) * 4);
-  const s0 = take(p, bytes);
-  const s1 = take(p, bytes);
-  const s2 = take(p, bytes);
-  p.byLower = sortIds(p, p.lower, s0, s1, counts);
-  p.byUpper = sortIds(p, p.upper, p.byLower == s0 ? s1 : s0, s2, counts);
+  return <usize>n * 8 + <usize>(DIGITS + 1) * 4 + 24;
 }
 
 // Returns how many are to be placed; n counts the pre-placed, too.
 function pack(p: Plan): i32 {
   const most = p.nList;
-  const fields = changetype<usize>(p);
-  lay(p, fields + offsetof<Plan>("id"), 3, (<usize>most) << 2); // id, c0, c1
-  lay(p, fields + offsetof<Plan>("size"), 5, (<usize>most) << 3); // size, off, bestOff, key, loadMet
+  p.id = take(p, (<usize>most) << 2);
+  p.buffers = take(p, <usize>most * BUFFER);
+  p.bestOff = take(p, (<usize>most) << 3);
+  p.loadMet = take(p, (<usize>most) << 3);
   p.n = 0;
   for (let i = 0; i < most; i++) {
     if (p.nFixed == 0 || getf(p.offset, i) < 0) enter(p, i);
@@ -61,7 +51,7 @@ function pack(p: Plan): i32 {
   const free = p.n;
   for (let k = 0; k < p.nFixed; k++) {
     const i = geti(p.fixed, k);
-    if (enter(p, i)) p.floor = max(p.floor, getf(p.offset, i) + getf(p.size, p.n - 1));
+    if (enter(p, i)) p.floor = max(p.floor, getf(p.offset, i) + pad(getf(p.bytes, i), p.align));
   }
   const n = p.n;
   p.load = take(p, (<usize>n) << 3);
@@ -73,9 +63,27 @@ function pack(p: Plan): i32 {
 function enter(p: Plan, i: i32): bool {
   const bytes = getf(p.bytes, i);
   if (!(bytes > 0) || geti(p.upper, i) <= geti(p.lower, i)) return false;
-  puti(p.id, p.n, i);
-  putf(p.size, p.n++, pad(bytes, p.align));
+  puti(p.id, p.n++, i);
   return true;
+}
+
+// Numbers the first `free` buffers by birth, pads sizes, and returns all buffers by birth.
+function byBirth(p: Plan, free: i32): usize {
+  const order = sortIds(p, p.lower);
+  const ids = p.bestOff; // not yet in use
+  memory.copy(ids, p.id, (<usize>p.n) << 2);
+  let next = 0;
+  for (let k = 0; k < p.n; k++) {
+    let i = geti(order, k);
+    const id = geti(ids, i);
+    if (i < free) i = next++;
+    puti(order, k, i);
+    puti(p.id, i, id);
+    const b = bufferAt(p, i);
+    b.size = pad(getf(p.bytes, id), p.align);
+    b.off = getf(p.offset, id);
+  }
+  return order;
 }
 
 
@@ -84,10 +92,15 @@ function digitOf(p: Plan, by: usize, b: i32, shift: i32): i32 {
   return ((geti(by, geti(p.id, b)) ^ 0x80000000) >>> shift) & (DIGITS - 1);
 }
 
-// Buffers by ascending key: radix sort between the arrays a and b; returns the one that holds the result. A digit that
-// all keys share costs a count and no move.
-function sortIds(p: Plan, by: usize, a: usize, b: usize, counts: usize): usize {
+/**
+ * Buffers by ascending key, i32, in memory from the workspace's top: radix sort between two arrays. A digit that all keys
+ * share costs a count and no move.
+ */
+export function sortIds(p: Plan, by: usize): usize {
   const n = p.n;
+  const counts = take(p, (DIGITS + 1) * 4);
+  let a = take(p, (<usize>n) << 2);
+  let b = take(p, (<usize>n) << 2);
   for (let i = 0; i < n; i++) puti(a, i, i);
   for (let shift = 0; shift < 32 && n > 0; shift += DIGIT) {
     memory.fill(counts, 0, (DIGITS + 1) * 4);
@@ -111,10 +124,8 @@ function sortIds(p: Plan, by: usize, a: usize, b: usize, counts: usize): usize {
   return a;
 }
 
-function sweep(p: Plan): void {
+function sweep(p: Plan, byLower: usize, byUpper: usize): void {
   const n = p.n;
-  const byLower = p.byLower;
-  const byUpper = p.byUpper;
   let i = 0;
   let m = 0;
   let alive: f64 = 0;
@@ -123,9 +134,9 @@ function sweep(p: Plan): void {
   for (let j = 0; j < n;) {
     const dies = geti(byUpper, j);
     if (i < n && geti(p.lower, geti(p.id, geti(byLower, i))) < geti(p.upper, geti(p.id, dies))) {
-      const b = geti(byLower, i++);
-      puti(p.c0, b, m);
-      alive += getf(p.size, b);
+      const b = bufferAt(p, geti(byLower, i++));
+      b.c0 = m;
+      alive += b.size;
       born = true;
       continue;
     }
@@ -134,32 +145,36 @@ function sweep(p: Plan): void {
       p.lowerBound = max(p.lowerBound, alive);
       born = false;
     }
-    puti(p.c1, dies, m);
-    alive -= getf(p.size, dies);
+    const b = bufferAt(p, dies);
+    b.c1 = m;
+    alive -= b.size;
     j++;
   }
   p.m = m;
 }
 
 function meetLoads(p: Plan): void {
-  rangeMax(p, p.load, p.loadMet);
-  for (let b = 0; b < p.n; b++) putf(p.loadMet, b, lg(getf(p.loadMet, b) / p.lowerBound));
+  maxTree(p, p.load);
+  for (let b = 0; b < p.n; b++) putf(p.loadMet, b, lg(maxOver(p, bufferAt(p, b)) / p.lowerBound));
   memory.fill(p.weight, 0, (<usize>p.m) << 3);
 }
 
-/** out[b] = largest v over the sections of buffer b. */
-export function rangeMax(p: Plan, v: usize, out: usize): void {
+/** Prepares maxOver() for values v, f64 per section. */
+export function maxTree(p: Plan, v: usize): void {
   const m = p.m;
   const tree = p.maxTree; // leaves at m..2m
   memory.copy(tree + ((<usize>m) << 3), v, (<usize>m) << 3);
   for (let i = m - 1; i > 0; i--) putf(tree, i, max(getf(tree, 2 * i), getf(tree, 2 * i + 1)));
-  for (let b = 0; b < p.n; b++) {
-    let x: f64 = 0;
-    let l = geti(p.c0, b) + m;
-    for (let r = geti(p.c1, b) + m; l < r; l >>= 1, r >>= 1) {
-      if (l & 1) x = max(x, getf(tree, l++));
-      if (r & 1) x = max(x, getf(tree, --r));
-    }
-    putf(out, b, x);
+}
+
+/** Largest value over the sections of a buffer, at least 0. */
+export function maxOver(p: Plan, b: Buffer): f64 {
+  const tree = p.maxTree;
+  let x: f64 = 0;
+  let l = b.c0 + p.m;
+  for (let r = b.c1 + p.m; l < r; l >>= 1, r >>= 1) {
+    if (l & 1) x = max(x, getf(tree, l++));
+    if (r & 1) x = max(x, getf(tree, --r));
   }
+  return x;
 }

@@ -8,21 +8,12 @@
 //   ____|   |____    ->  _##|   |____    ->  ____|   |____     every raise removes a segment, so the number of steps is
 //   valley                ^ placed           ^^^^ raised       linear in the number of buffers
 //
-// A segment is one record, found by its first section. Segments wait in a binary heap by (height, first section).
+// A segment is one record, found by its first section; records stand at both ends, too, of endless height. Segments wait in
+// a binary heap by (height, first section): an entry has the height and the record's address, which rises with the section.
 
 import { lowestFor } from "./ground";
-import { bufferOf, fillTree, findInside, removeSlot, Tree } from "./tree";
-import { getf, geti, Plan, putf, take } from "./work";
-
-
-@unmanaged
-export class Sky {
-  /** section -> Segment that begins there */
-  segments: usize;
-  /** addresses of segments */
-  heap: usize;
-  count: i32;
-}
+import { fillTree, findInside, removeBuffer } from "./tree";
+import { bufferAt, Plan, take } from "./work";
 
 /** Sections [left, right), all at one height. */
 @unmanaged
@@ -32,182 +23,193 @@ class Segment {
   right: i32;
   /** place in the heap */
   place: i32;
+  /** first buffer born in section `left` or later */
+  first: i32;
   /** the one before it */
-  prev: Segment | null;
+  prev: Segment;
 }
+
+const SEGMENT: usize = 32;
+
+
+@unmanaged
+class Entry {
+  height: f64;
+  segment: Segment;
+}
+
+const ENTRY_SHIFT: usize = 4;
 
 /** Bytes for a skyline over `m` sections. */
 export function skyBytes(m: i32): usize {
-  return offsetof<Sky>() + <usize>(m + 1) * (offsetof<Segment>() + 4) + 64;
+  return <usize>(m + 2) * (SEGMENT + (1 << ENTRY_SHIFT));
 }
 
 /** Cuts the skyline's arrays out of the workspace. */
 export function skyInit(p: Plan): void {
-  const m = <usize>p.m + 1;
-  const s = changetype<Sky>(take(p, offsetof<Sky>()));
-  p.sky = changetype<usize>(s);
-  s.segments = take(p, m * offsetof<Segment>());
-  s.heap = take(p, m << 2);
+  const m = p.m;
+  p.segments = take(p, <usize>(m + 2) * SEGMENT) + SEGMENT;
+  p.heap = take(p, (<usize>m) << ENTRY_SHIFT);
+  let b = 0;
+  for (let s = -1; s <= m; s++) {
+    while (b < p.n && bufferAt(p, b).c0 < s) b++;
+    const x = at(p, s);
+    x.height = Infinity;
+    x.left = s;
+    x.first = b;
+  }
 }
 
-function at(s: Sky, section: i32): Segment {
-  return changetype<Segment>(s.segments + <usize>section * offsetof<Segment>());
-}
-
-
-@inline
-function inHeap(s: Sky, i: i32): Segment {
-  return changetype<Segment>(geti(s.heap, i));
-}
-
-
-@inline
-function below(a: Segment, b: Segment): bool {
-  return a.height < b.height || (a.height == b.height && a.left < b.left);
+function at(p: Plan, section: i32): Segment {
+  return changetype<Segment>(p.segments + <usize>section * SEGMENT);
 }
 
 
 @inline
-function setHeap(s: Sky, i: i32, x: Segment): void {
-  store<usize>(s.heap + ((<usize>i) << 2), changetype<usize>(x));
+function entryAt(p: Plan, i: i32): Entry {
+  return changetype<Entry>(p.heap + ((<usize>i) << ENTRY_SHIFT));
+}
+
+// Whether an entry comes before a segment of height h.
+function before(e: Entry, h: f64, x: Segment): bool {
+  return e.height < h || (e.height == h && changetype<usize>(e.segment) < changetype<usize>(x));
+}
+
+function enter(p: Plan, i: i32, h: f64, x: Segment): void {
+  const e = entryAt(p, i);
+  e.height = h;
+  e.segment = x;
   x.place = i;
 }
 
-function siftUp(s: Sky, x: Segment): void {
+function siftUp(p: Plan, x: Segment): void {
+  const h = x.height;
   let i = x.place;
   while (i > 0) {
     const up = (i - 1) >> 1;
-    const y = inHeap(s, up);
-    if (!below(x, y)) break;
-    setHeap(s, i, y);
+    const e = entryAt(p, up);
+    if (before(e, h, x)) break;
+    enter(p, i, e.height, e.segment);
     i = up;
   }
-  setHeap(s, i, x);
+  enter(p, i, h, x);
 }
 
-function siftDown(s: Sky, x: Segment): void {
-  const n = s.count;
+function siftDown(p: Plan, x: Segment): void {
+  const h = x.height;
+  const last = p.nHeap - 1;
   let i = x.place;
-  for (let c = 2 * i + 1; c < n; c = 2 * i + 1) {
-    let y = inHeap(s, c);
-    if (c + 1 < n) {
-      const z = inHeap(s, c + 1);
-      if (below(z, y)) {
-        y = z;
-        c++;
-      }
+  for (let c = 2 * i + 1; c <= last; c = 2 * i + 1) {
+    let e = entryAt(p, c);
+    const other = entryAt(p, c + 1);
+    if (c < last && before(other, e.height, e.segment)) {
+      e = other;
+      c++;
     }
-    if (!below(y, x)) break;
-    setHeap(s, i, y);
+    if (!before(e, h, x)) break;
+    enter(p, i, e.height, e.segment);
     i = c;
   }
-  setHeap(s, i, x);
+  enter(p, i, h, x);
 }
 
-function addSegment(p: Plan, s: Sky, l: i32, r: i32, h: f64, prev: Segment | null): void {
-  const x = at(s, l);
-  x.left = l;
+function addSegment(p: Plan, l: i32, r: i32, h: f64, prev: Segment): void {
+  const x = at(p, l);
   x.height = h;
   x.prev = prev;
-  stretch(p, s, x, r);
-  x.place = s.count++;
-  siftUp(s, x);
+  stretch(p, x, r);
+  x.place = p.nHeap++;
+  siftUp(p, x);
 }
 
 // The segment now ends at r.
-function stretch(p: Plan, s: Sky, x: Segment, r: i32): void {
+function stretch(p: Plan, x: Segment, r: i32): void {
   x.right = r;
-  if (r < p.m) at(s, r).prev = x;
+  at(p, r).prev = x;
 }
 
-function dropSegment(s: Sky, x: Segment): void {
-  const last = inHeap(s, --s.count);
+function dropSegment(p: Plan, x: Segment): void {
+  const last = entryAt(p, --p.nHeap).segment;
   if (last == x) return;
   last.place = x.place;
-  siftDown(s, last);
-  siftUp(s, last);
+  siftDown(p, last);
+  siftUp(p, last);
 }
 
 // A segment only ever rises.
-function lift(s: Sky, x: Segment, h: f64): void {
+function lift(p: Plan, x: Segment, h: f64): void {
   x.height = h;
-  siftDown(s, x);
+  siftDown(p, x);
 }
 
 // Nothing fits into the segment: level it with its lower neighbour.
-function raise(p: Plan, s: Sky, x: Segment): void {
+function raise(p: Plan, x: Segment): void {
   let end = x.right;
   const q = x.prev;
-  const next = at(s, end);
-  const left = q != null ? q.height : Infinity;
-  const right = end < p.m ? next.height : Infinity;
+  const next = at(p, end);
+  const left = q.height;
+  const right = next.height;
   if (right <= left) {
     end = next.right;
-    dropSegment(s, next);
+    dropSegment(p, next);
   }
-  if (q != null && left <= right) {
-    dropSegment(s, x);
-    stretch(p, s, q, end);
+  if (left <= right) {
+    dropSegment(p, x);
+    stretch(p, q, end);
   } else {
-    stretch(p, s, x, end);
-    lift(s, x, right);
+    stretch(p, x, end);
+    lift(p, x, right);
   }
 }
 
-// Puts buffer b on segment x, or above it where it may not lie there; returns its top.
-function put(p: Plan, s: Sky, x: Segment, b: i32): f64 {
+// Puts buffer i on segment x, or above it where it may not lie there; returns its top.
+function put(p: Plan, x: Segment, i: i32): f64 {
+  const b = bufferAt(p, i);
   const h = x.height;
   const r = x.right;
-  const from = geti(p.c0, b);
-  let to = geti(p.c1, b);
-  const low = lowestFor(p, b, h);
-  const top = low + getf(p.size, b);
-  putf(p.off, b, low);
-  if (to < r) addSegment(p, s, to, r, h, at(s, from));
-  else if (r < p.m) {
-    const next = at(s, r);
-    if (next.height == top) {
-      to = next.right;
-      dropSegment(s, next);
-    }
+  let to = b.c1;
+  b.off = lowestFor(p, i, h);
+  const top = b.off + b.size;
+  const next = at(p, r);
+  if (to < r) addSegment(p, to, r, h, at(p, b.c0));
+  else if (next.height == top) {
+    to = next.right;
+    dropSegment(p, next);
   }
-  if (from > x.left) {
-    addSegment(p, s, from, to, top, x);
-    x.right = from;
+  if (b.c0 > x.left) {
+    addSegment(p, b.c0, to, top, x);
+    x.right = b.c0;
     return top;
   }
   const q = x.prev;
-  if (q != null && q.height == top) {
-    dropSegment(s, x);
-    stretch(p, s, q, to);
+  if (q.height == top) {
+    dropSegment(p, x);
+    stretch(p, q, to);
   } else {
-    stretch(p, s, x, to);
-    lift(s, x, top);
+    stretch(p, x, to);
+    lift(p, x, top);
   }
   return top;
 }
 
 /** One run with the present keys, larger first. Gives up at a peak of `limit`. Returns the peak; p.peakAt made it. */
 export function skyline(p: Plan, limit: f64): f64 {
-  const t = changetype<Tree>(p.tree);
-  const s = changetype<Sky>(p.sky);
-  fillTree(p, t);
+  fillTree(p);
   p.work += f64(p.n);
-  s.count = 0;
-  addSegment(p, s, 0, p.m, 0, null);
+  p.nHeap = 0;
+  addSegment(p, 0, p.m, 0, at(p, -1));
   let peak = p.floor;
   p.peakAt = -1;
   for (let open = p.n; open > 0;) {
-    const x = inHeap(s, 0);
-    const slot = findInside(p, t, x.left, x.right);
-    if (slot < 0) {
-      raise(p, s, x);
+    const x = entryAt(p, 0).segment;
+    const b = findInside(p, x.first, at(p, x.right).first, x.right);
+    if (b < 0) {
+      raise(p, x);
       continue;
     }
-    const b = bufferOf(t, slot);
-    removeSlot(t, slot);
+    removeBuffer(p, b);
     open--;
-    const top = put(p, s, x, b);
+    const top = put(p, x, b);
     if (top <= peak) continue;
     peak = top;
     p.peakAt = b;

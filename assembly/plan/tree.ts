@@ -1,45 +1,28 @@
-// "Which unplaced buffer lies inside sections [l, r) and has the highest key?" A kd-tree over (c0, c1).
+// "Which unplaced buffer lies inside sections [l, r) and has the highest key?" A binary tree over the buffers by birth.
 //
-// Implicit: node k has children 2k and 2k + 1, the last level are leaves of at most 8 buffers. Cut by c0 and c1 in turn.
+// Buffers are numbered by birth, so those born in [l, r) are neighbours; of these, the ones that end by r fit. Implicit:
+// node k has children 2k and 2k + 1, a leaf stands for LEAF buffers. Most valleys are narrow: their buffers lie under a
+// node near the leaves, and the search starts there.
 //
-//   node  0 best key f64 | 8 least c0 | 12 greatest c0 | 16 least c1 | 20 first slot | 24
-//   slot  0 key f64, -1 when placed | 8 c0 | 12 c1 | 16          in tree order, so that a leaf is one stretch of memory
+//   node  0 best key f64, -1 when all are placed | 8 least c1 of the unplaced | 16
 
-import { getf, geti, Plan, puti, take } from "./work";
+import { Buffer, BUFFER, bufferAt, geti, Plan, puti, take } from "./work";
 
-const LEAF = 8;
-const STACK_BYTES: usize = 512;
+const LEAF_SHIFT = 3;
+const LEAF = 1 << LEAF_SHIFT;
+// Stretches of up to so many buffers are looked through without a detour over their nodes.
+const SHORT = 16;
+// Two entries a level.
+const STACK_BYTES: usize = 256;
 
 
 @unmanaged
 class Node {
   best: f64;
-  minC0: i32;
-  maxC0: i32;
   minC1: i32;
-  slot: i32;
 }
 
-
-@unmanaged
-class Slot {
-  key: f64;
-  c0: i32;
-  c1: i32;
-}
-
-
-@unmanaged
-export class Tree {
-  leaves: i32;
-  nodes: usize;
-  slots: usize;
-  /** slot -> buffer */
-  perm: usize;
-  /** buffer -> leaf node */
-  leafOf: usize;
-  stack: usize;
-}
+const NODE: usize = 16;
 
 function leavesFor(n: i32): i32 {
   let leaves = 1;
@@ -49,156 +32,92 @@ function leavesFor(n: i32): i32 {
 
 /** Bytes for a tree over `n` buffers. */
 export function treeBytes(n: i32): usize {
-  return (
-    offsetof<Tree>() + STACK_BYTES + <usize>n * 24 + <usize>(2 * leavesFor(n) + 1) * offsetof<Node>() + 64
-  );
+  return STACK_BYTES + <usize>(2 * leavesFor(n)) * NODE + 16;
 }
 
 
 @inline
-function nodeOf(t: Tree, k: i32): Node {
-  return changetype<Node>(t.nodes + <usize>k * offsetof<Node>());
+function nodeOf(p: Plan, k: i32): Node {
+  return changetype<Node>(p.nodes + ((<usize>k) << 4));
 }
 
-
-@inline
-function slotOf(t: Tree, i: i32): Slot {
-  return changetype<Slot>(t.slots + <usize>i * offsetof<Slot>());
-}
-
-/** Buffer in a slot. */
-@inline
-export function bufferOf(t: Tree, slot: i32): i32 {
-  return geti(t.perm, slot);
-}
-
-/** Builds the tree over the sections of all buffers; keys come later. */
+/** Lays the tree out; keys come later. */
 export function buildTree(p: Plan): void {
-  const n = p.n;
-  const t = changetype<Tree>(take(p, offsetof<Tree>()));
-  p.tree = changetype<usize>(t);
-  t.leaves = leavesFor(n);
-  t.nodes = take(p, <usize>(2 * t.leaves + 1) * offsetof<Node>());
-  t.slots = take(p, <usize>n * offsetof<Slot>());
-  t.perm = take(p, (<usize>n) << 2);
-  t.leafOf = take(p, (<usize>n) << 2);
-  t.stack = take(p, STACK_BYTES);
-  for (let i = 0; i < n; i++) puti(t.perm, i, i);
-  build(p, t, 1, 0, n, false);
-  nodeOf(t, 2 * t.leaves).slot = n;
-  for (let i = 0; i < n; i++) {
-    const b = geti(t.perm, i);
-    slotOf(t, i).c0 = geti(p.c0, b);
-    slotOf(t, i).c1 = geti(p.c1, b);
-  }
+  p.leaves = leavesFor(p.n);
+  p.nodes = take(p, <usize>(2 * p.leaves) * NODE);
+  p.stack = take(p, STACK_BYTES);
 }
 
-// Depth is log2 of the leaves.
-function build(p: Plan, t: Tree, k: i32, l: i32, r: i32, byC1: bool): void {
-  const node = nodeOf(t, k);
-  bound(p, t, node, l, r);
-  if (k >= t.leaves) {
-    for (let i = l; i < r; i++) puti(t.leafOf, geti(t.perm, i), k);
-    return;
-  }
-  const mid = (l + r) >> 1;
-  select(t.perm, l, r - 1, mid, byC1 ? p.c1 : p.c0);
-  build(p, t, 2 * k, l, mid, !byC1);
-  build(p, t, 2 * k + 1, mid, r, !byC1);
-}
-
-function bound(p: Plan, t: Tree, node: Node, l: i32, r: i32): void {
-  let minC0 = i32.MAX_VALUE;
-  let maxC0 = -1;
-  let minC1 = i32.MAX_VALUE;
-  for (let i = l; i < r; i++) {
-    const b = geti(t.perm, i);
-    minC0 = min(minC0, geti(p.c0, b));
-    maxC0 = max(maxC0, geti(p.c0, b));
-    minC1 = min(minC1, geti(p.c1, b));
-  }
-  node.minC0 = minC0;
-  node.maxC0 = maxC0;
-  node.minC1 = minC1;
-  node.slot = l;
-}
-
-// Puts the k-th smallest of perm[l..r] at k, smaller ones before it.
-function select(perm: usize, l: i32, r: i32, k: i32, by: usize): void {
-  while (l < r) {
-    const pivot = geti(by, geti(perm, (l + r) >> 1));
-    let i = l;
-    let j = r;
-    while (i <= j) {
-      while (geti(by, geti(perm, i)) < pivot) i++;
-      while (geti(by, geti(perm, j)) > pivot) j--;
-      if (i > j) break;
-      const t = geti(perm, i);
-      puti(perm, i++, geti(perm, j));
-      puti(perm, j--, t);
-    }
-    if (k <= j) r = j;
-    else if (k >= i) l = i;
-    else return;
-  }
-}
-
-function leafBest(t: Tree, k: i32): f64 {
+// Looks again at what lies under node k; false when nothing has changed.
+function update(p: Plan, k: i32): bool {
   let best: f64 = -1;
-  for (let i = nodeOf(t, k).slot, e = nodeOf(t, k + 1).slot; i < e; i++) best = max(best, slotOf(t, i).key);
-  return best;
+  let minC1 = i32.MAX_VALUE;
+  if (k < p.leaves) {
+    const a = nodeOf(p, 2 * k);
+    const b = nodeOf(p, 2 * k + 1);
+    best = max(a.best, b.best);
+    minC1 = min(a.minC1, b.minC1);
+  } else {
+    const from = (k - p.leaves) << LEAF_SHIFT;
+    for (let i = from, e = min(p.n, from + LEAF); i < e; i++) {
+      const b = bufferAt(p, i);
+      if (b.key < 0) continue;
+      best = max(best, b.key);
+      minC1 = min(minC1, b.c1);
+    }
+  }
+  const node = nodeOf(p, k);
+  if (node.best == best && node.minC1 == minC1) return false;
+  node.best = best;
+  node.minC1 = minC1;
+  return true;
 }
 
 /** Takes the keys of all buffers: everything is unplaced again. Keys are positive. */
-export function fillTree(p: Plan, t: Tree): void {
-  for (let i = 0; i < p.n; i++) slotOf(t, i).key = getf(p.key, geti(t.perm, i));
-  for (let k = t.leaves; k < 2 * t.leaves; k++) nodeOf(t, k).best = leafBest(t, k);
-  for (let k = t.leaves - 1; k > 0; k--)
-    nodeOf(t, k).best = max(nodeOf(t, 2 * k).best, nodeOf(t, 2 * k + 1).best);
+export function fillTree(p: Plan): void {
+  for (let k = 2 * p.leaves - 1; k > 0; k--) update(p, k);
 }
 
-/** Marks the buffer of a slot as placed. */
-export function removeSlot(t: Tree, slot: i32): void {
-  slotOf(t, slot).key = -1;
-  let k = geti(t.leafOf, geti(t.perm, slot));
-  let v = leafBest(t, k);
-  while (nodeOf(t, k).best != v) {
-    nodeOf(t, k).best = v;
-    k >>= 1;
-    if (k == 0) return;
-    v = max(nodeOf(t, 2 * k).best, nodeOf(t, 2 * k + 1).best);
-  }
+/** Marks a buffer as placed: its key is gone. */
+export function removeBuffer(p: Plan, b: i32): void {
+  bufferAt(p, b).key = -1;
+  for (let k = p.leaves + (b >> LEAF_SHIFT); k > 0 && update(p, k); k >>= 1) {}
 }
 
-/** Slot of the unplaced buffer inside [l, r) with the highest key, or -1. */
-export function findInside(p: Plan, t: Tree, l: i32, r: i32): i32 {
-  const stack = t.stack;
-  const leaves = t.leaves;
+/** Of the unplaced buffers [first, end) that are gone by section r the one with the highest key, or -1. */
+export function findInside(p: Plan, first: i32, end: i32, r: i32): i32 {
+  if (first == end) return -1;
+  const stack = p.stack;
+  const leaves = p.leaves;
+  // The lowest node above all of them.
+  const low = leaves + (first >> LEAF_SHIFT);
+  const apart = low ^ (leaves + ((end - 1) >> LEAF_SHIFT));
+  puti(stack, 0, low >> (32 - clz(apart)));
   let found = -1;
   let high: f64 = -1;
-  let depth = 1;
   let seen = 0;
-  puti(stack, 0, 1);
-  while (depth) {
+  for (let depth = 1; depth;) {
     const k = geti(stack, --depth);
-    const node = nodeOf(t, k);
+    const node = nodeOf(p, k);
     seen++;
-    if (node.best <= high || node.minC0 >= r || node.maxC0 < l || node.minC1 > r) continue;
-    if (k < leaves) {
+    if (node.best <= high || node.minC1 > r) continue;
+    const down = clz(k) - clz(leaves) + LEAF_SHIFT;
+    const from = max(first, (k << down) - (leaves << LEAF_SHIFT));
+    const to = min(end, ((k + 1) << down) - (leaves << LEAF_SHIFT));
+    if (to - from > SHORT) {
       // The better child goes on top.
-      const better = 2 * k + i32(nodeOf(t, 2 * k).best <= nodeOf(t, 2 * k + 1).best);
+      const better = 2 * k + i32(nodeOf(p, 2 * k).best <= nodeOf(p, 2 * k + 1).best);
       puti(stack, depth++, better ^ 1);
       puti(stack, depth++, better);
       continue;
     }
-    const end = nodeOf(t, k + 1).slot;
-    for (let i = node.slot; i < end; i++) {
-      const s = slotOf(t, i);
-      if (s.key <= high || s.c0 < l || s.c1 > r) continue;
-      high = s.key;
+    for (let i = from; i < to; i++) {
+      const b = bufferAt(p, i);
+      if (b.key <= high || b.c1 > r) continue;
+      high = b.key;
       found = i;
     }
-    seen += end - node.slot;
+    seen += max(0, to - from);
   }
   p.work += f64(seen);
   return found;

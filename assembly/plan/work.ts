@@ -3,6 +3,30 @@
 // The caller gives one block of planWorkspace() bytes. It starts with a Plan; arrays follow, taken from the front and
 // given back in the opposite order by resetting `top`. Nothing lives outside it, so several plans can be made at once.
 
+/** A buffer to place. Buffers are numbered by birth. */
+@unmanaged
+export class Buffer {
+  /** preference: larger is placed first; -1 once placed */
+  key: f64;
+  /** padded to the alignment */
+  size: f64;
+  /** offset in the run under way */
+  off: f64;
+  /** first section, and one past the last */
+  c0: i32;
+  c1: i32;
+}
+
+/** log2 of a buffer's bytes, and those bytes. */
+export const BUFFER_SHIFT: usize = 5;
+export const BUFFER: usize = 1 << BUFFER_SHIFT;
+
+/** Buffer i of the plan. */
+@inline
+export function bufferAt(p: Plan, i: i32): Buffer {
+  return changetype<Buffer>(p.buffers + ((<usize>i) << BUFFER_SHIFT));
+}
+
 /** State shared by the stages. Arrays are addresses; an index is a buffer, a section, or what the comment says. */
 @unmanaged
 export class Plan {
@@ -15,27 +39,26 @@ export class Plan {
   bytes: usize; // f64
   offset: usize; // f64, the result
 
-  // Per buffer.
+  // Per buffer; buffers are numbered by birth.
   id: usize; // i32, index in the list
-  c0: usize; // i32, first section
-  c1: usize; // i32, one past the last section
-  size: usize; // f64, padded to the alignment
-  off: usize; // f64, offsets of the run under way
+  buffers: usize; // Buffer
   bestOff: usize; // f64
-  key: usize; // f64, preference: larger is placed first
   loadMet: usize; // f64, log2 of (highest load met / lowerBound)
-
-  // Buffers by birth and by death, i32; only while sortEvents' caller has them.
-  byLower: usize;
-  byUpper: usize;
 
   // Per section.
   load: usize; // f64, bytes alive
   weight: usize; // f64, trouble seen so far
   maxTree: usize; // f64[2m]
 
-  tree: usize; // Tree
-  sky: usize; // Sky
+  // Unplaced buffers by birth: see tree.ts.
+  nodes: usize;
+  leaves: i32;
+  stack: usize;
+
+  // The skyline: section -> Segment that begins there, and a heap of nHeap entries.
+  segments: usize;
+  heap: usize;
+  nHeap: i32;
 
   /** next free byte of the workspace */
   top: usize;

@@ -6,6 +6,7 @@ import { readFusions } from "../graph/fusion.ts";
 import { Arena } from "./arena.ts";
 import { CpuBackend } from "./cpu.ts";
 import { type EngineOptions, type Logger, PAGE, START_PAGES } from "./options.ts";
+import { rehearse } from "./rehearsal.ts";
 import {
   canShare,
   type Crew,
@@ -46,8 +47,10 @@ export async function startCpu(options: EngineOptions): Promise<EngineParts & { 
     const core = instantiate(module, memory);
     core.probeDot();
     const arena = new Arena(memory, maxPages * PAGE, core);
-    const pool = await startPool({ module, memory, core }, crew, logger);
-    return { build, core, arena, cpu: new CpuBackend(arena, pool, CPU_ALIGN, readFusions(options.fuse)) };
+    const pool = startPool({ module, memory, core }, crew, logger);
+    rehearse({ memory, exports: core });
+    const cpu = new CpuBackend(arena, await pool, CPU_ALIGN, readFusions(options.fuse));
+    return { build, core, arena, cpu };
   } catch (error) {
     dismiss(crew);
     throw error;
