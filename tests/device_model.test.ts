@@ -159,10 +159,13 @@ describeWith("models", "a model on a device", () => {
     },
   );
 
-  test("weights lie in as many buffers as the device's largest asks for", async () => {
+  test("weights and caches lie in as many buffers as the device's largest asks for", async () => {
     const { engine, device } = await remoteEngine({ maxSize: 2 ** 17 });
-    await withModel(engine, {}, async (model) => {
-      expect([...device.buffers].filter((b) => b.use === "weights").length).toBeGreaterThan(2);
+    await withModel(engine, { nCtx: 512, nBatch: 8 }, async (model) => {
+      const count = (use: string): number => [...device.buffers].filter((b) => b.use === use).length;
+      expect(count("weights")).toBeGreaterThan(2);
+      expect(count("kv")).toBeGreaterThan(2);
+      expect(engine.memory()).toMatchObject({ weights: 0, kv: 0, compute: 0 });
       expect(await story(model)).toEqual(await cpuStory("q8_0"));
     });
   });

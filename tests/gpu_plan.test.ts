@@ -156,6 +156,36 @@ await describeGpu("a program on a GPU", () => {
     await expect(g.compute()).rejects.toThrow(expect.objectContaining({ code: "bad-shader" }));
   });
 
+  it("leaves what has more operands than a device binds to others, and says why", async () => {
+    const add = KERNELS[Op.ADD]!;
+    const wide = (n: number): Kernels => ({
+      [Op.ADD]: {
+        ...add,
+        dispatches: (node, caps) =>
+          add.dispatches(node, caps).map((d) => {
+            const more = Array.from({ length: n }, (_, i) => ({ ...d.bind[1]!, name: `more${i}` }));
+            return { ...d, bind: [...d.bind, ...more] };
+          }),
+      },
+    });
+    for (const [more, supported] of [
+      [5, true],
+      [6, false],
+    ] as const) {
+      const gpu = await openDevice({ gpu: await testGpu(), limits: "default" });
+      expect(gpu.device.limits.maxStorageBuffersPerShaderStage).toBe(8);
+      const backend = new GpuBackend(gpu, wide(more));
+      const engine = await engineOver(backend);
+      open.push(engine);
+      using g = engine.graph();
+      const x = g.input("x", Type.F32, [4]);
+      const y = g.add(x, x);
+      expect(backend.supportsOp(y, y.src)).toBe(supported);
+      const reasons = [...backend.refused().values()];
+      expect(reasons).toEqual(supported ? [] : ["9 operands; the device binds 8 at once"]);
+    }
+  });
+
   it("puts no result over a source where the kernel forbids it", async () => {
     const places = async (kernels: Kernels): Promise<boolean> => {
       const engine = await withKernels(kernels);

@@ -1,7 +1,8 @@
 // Verdicts of the self-test that outlive a process: where they are kept, and when they are not believed.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { build as esbuild } from "esbuild";
 import { afterAll, afterEach, describe, expect, it, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import { Op } from "../assembly/abi.ts";
@@ -19,6 +20,9 @@ import { hashOf, KeptVerdicts, verdictStore } from "../ts/webgpu/selftest/kept.t
 import { describeGpu } from "./gpu_describe.ts";
 import { engineOver } from "./gpu_engine.ts";
 import { testGpu } from "./gpu_host.ts";
+import { startChromium } from "./hosts/chromium.ts";
+import { CHROMIUM, itNeeds, PLAYWRIGHT } from "./hosts/host.ts";
+import { startServer } from "./hosts/server.ts";
 
 /** A store that can be looked into. */
 function mapStore(): VerdictStore & { readonly map: Map<string, string> } {
@@ -99,6 +103,45 @@ describe("a store of verdicts", () => {
         expect.objectContaining({ code: "bad-param" }),
       );
   });
+});
+
+/** In a page: keeps something where nothing was asked for, and says what is there. */
+const PAGE = `
+import { KeptVerdicts, verdictStore } from ${JSON.stringify(resolve("ts/webgpu/selftest/kept.ts"))};
+const kept = new KeptVerdicts(verdictStore(undefined), "A | B/?#");
+const before = (await kept.read()).size;
+await kept.add(new Map([["one", "1"]]));
+console.log("kept " + JSON.stringify([before, Object.fromEntries(await kept.read())]));`;
+
+describe("pages", () => {
+  itNeeds(
+    [CHROMIUM, PLAYWRIGHT],
+    "keep verdicts in the Cache API",
+    async () => {
+      const { outputFiles } = await esbuild({
+        stdin: { contents: PAGE, resolveDir: resolve(".") },
+        bundle: true,
+        write: false,
+        format: "esm",
+        target: "es2022",
+      });
+      const files = new Map([
+        ["page.html", '<!doctype html><title>kept</title><script type="module" src="page.js"></script>'],
+        ["page.js", outputFiles[0]!.text],
+      ]);
+      const server = await startServer(files);
+      const browser = await startChromium();
+      try {
+        const { line, others } = await browser.logged(`${server.origin}/plain/page.html`, "kept ", 30_000);
+        expect(JSON.parse(line)).toEqual([0, { one: "1" }]);
+        expect(others).toEqual([]);
+      } finally {
+        await browser.close();
+        await server.close();
+      }
+    },
+    60_000,
+  );
 });
 
 await describeGpu("the self-test with kept verdicts", () => {

@@ -57,7 +57,9 @@ export function edgesOf(nodes: readonly ProgramNode[]): Edges {
       if (s === undefined || s === tensor) continue;
       add(before.get(s), i);
       add(writer.get(s.root), i);
-      readers.set(s.root, [...(readers.get(s.root) ?? []), i]);
+      const known = readers.get(s.root);
+      if (known === undefined) readers.set(s.root, [i]);
+      else known.push(i);
     }
     if (writesThroughView(node)) {
       for (const r of readers.get(tensor.root) ?? []) add(r, i);

@@ -49,6 +49,9 @@ export interface LoadOptions
   readonly onProgress?: ProgressListener | undefined;
 }
 
+/** Bytes that go before a leaf which a load may still use for something else. */
+const WARM_BYTES = 2 ** 25;
+
 /** Part of the layers that stay on a device which had too little memory for all. */
 const FEWER = 0.75;
 
@@ -255,11 +258,27 @@ async function readWeights(
     return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => bytes };
   });
   const { signal, onProgress } = options;
-  await source.load(parts, {
+  const loading = source.load(parts, {
     signal,
     onProgress: (loaded, total) => onProgress?.({ phase: "load", loaded, total }),
   });
+  // Meanwhile the first bytes are read.
+  const late = lateLeaf(plan, fit);
+  if (late !== undefined) engine.warmQuads(late);
+  await loading;
   for (const f of after) f();
+}
+
+// The last leaf for quads of a file so long that its bytes are far away yet.
+function lateLeaf({ header, weights }: ModelPlan, fit: ReadonlySet<Tensor>): Tensor | undefined {
+  const infos = [...header.tensors.values()];
+  const last = infos.reduce<TensorInfo | undefined>(
+    (found, info) =>
+      fit.has(weights.get(info.name)!) && !(found && found.offset > info.offset) ? info : found,
+    undefined,
+  );
+  const start = infos.reduce((least, info) => Math.min(least, info.offset), Infinity);
+  return last !== undefined && last.offset - start >= WARM_BYTES ? weights.get(last.name) : undefined;
 }
 
 // Straight into the memory of the host, or through the device's staging.

@@ -8,7 +8,6 @@ import { CpuBackend } from "./cpu.ts";
 import { type EngineOptions, type Logger, PAGE, START_PAGES } from "./options.ts";
 import { rehearse } from "./rehearsal.ts";
 import {
-  canShare,
   type Crew,
   defaultThreads,
   dismiss,
@@ -16,6 +15,7 @@ import {
   type PoolOptions,
   reportedCores,
   ThreadPool,
+  whyAlone,
 } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate } from "./wasm.ts";
 
@@ -35,10 +35,9 @@ export interface EngineParts {
 export async function startCpu(options: EngineOptions): Promise<EngineParts & { readonly cpu: CpuBackend }> {
   const { nThreads, logger, maxMemory = 65536 * PAGE } = options;
   const wanted = nThreads ?? defaultThreads(reportedCores());
-  const shared = wanted > 1 && canShare();
-  if (wanted > 1 && !shared) {
-    logger?.warn?.("memory cannot be shared here (a page must be cross-origin isolated): one thread");
-  }
+  const alone = wanted > 1 ? whyAlone() : undefined;
+  if (alone !== undefined) logger?.warn?.(`${alone}: one thread`);
+  const shared = wanted > 1 && alone === undefined;
   const crew = hire(shared ? wanted : 1, options.workerUrl);
   try {
     const { module, build } = await compileCore(options.wasm, shared);

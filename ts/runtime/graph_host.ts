@@ -24,7 +24,7 @@ import type { Logger } from "./options.ts";
 import { bindProgram, planProgram, type PlannedProgram, type PlanSettings } from "./plan_program.ts";
 import type { GraphPlanView } from "./plan_view.ts";
 import { PlanCache } from "./plan_cache.ts";
-import { toQuads } from "./quads.ts";
+import { toQuads, warmQuads } from "./quads.ts";
 import { recordCount } from "./records.ts";
 import { type Buffers, Reservation, type ReservationHost } from "./reservation.ts";
 import { MixedExecutable } from "./scheduler/mixed.ts";
@@ -176,6 +176,13 @@ export class Engine implements GraphHost {
       leafs.filter((t) => (t.flags & Flag.QUADS) === 0 && addressOf(t) !== undefined),
       (t) => addressOf(t)!,
     );
+  }
+
+  /** Makes {@link toQuads} fast, on the memory of a leaf whose data is still to come. */
+  warmQuads(leaf: Tensor): void {
+    this.#alive();
+    const address = addressOf(leaf);
+    if (address !== undefined) warmQuads(this.arena, this.core, leaf, address);
   }
 
   /** Plans graphs, each over a buffer they share; see {@link Graph.plan} and {@link reserve}. */

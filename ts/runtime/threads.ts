@@ -28,7 +28,7 @@ const SPIN = 4000;
 const PATIENCE = 600;
 
 /** A worker of either kind of host. */
-interface Thread {
+export interface Thread {
   post(message: WorkerInit | WorkerRun): void;
   /** next message; rejects when the worker fails */
   next(timeoutMs?: number): Promise<unknown>;
@@ -54,6 +54,16 @@ export interface PoolOptions {
   readonly patience?: number | undefined;
 }
 
+/** Makes a worker; `url` of its script, default: the one inside. */
+export type MakeThread = (url: string | URL | undefined) => Thread;
+
+let make: MakeThread | undefined;
+
+/** Has this script's workers made elsewhere; see llm/remote/crew.ts. */
+export function makeThreadsBy(f: MakeThread): void {
+  make = f;
+}
+
 /** Sane thread count from what the host reports: at least 1, at most 8; a missing or absurd report counts as 1. */
 export function defaultThreads(reported: number | undefined): number {
   if (reported === undefined || !Number.isFinite(reported) || reported < 1) return 1;
@@ -66,12 +76,21 @@ export function reportedCores(): number | undefined {
   return os?.availableParallelism?.() ?? globalThis.navigator?.hardwareConcurrency;
 }
 
-/** True when memory can be shared between threads here: a page must be cross-origin isolated for it. */
-export function canShare(): boolean {
-  return (
-    typeof SharedArrayBuffer === "function" &&
-    (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated !== false
-  );
+/** Why there can be only one thread here; undefined where there can be more. */
+export function whyAlone(): string | undefined {
+  const { crossOriginIsolated } = globalThis as { crossOriginIsolated?: boolean };
+  if (typeof SharedArrayBuffer !== "function" || crossOriginIsolated === false) {
+    return "memory cannot be shared here (a page must be cross-origin isolated)";
+  }
+  if (make === undefined && inWorkerOfFirefox()) {
+    return "in Firefox a worker that makes workers may wait for them forever (a page's loadModel has threads)";
+  }
+  return undefined;
+}
+
+function inWorkerOfFirefox(): boolean {
+  const { navigator } = globalThis as { navigator?: { readonly userAgent?: string } };
+  return !("document" in globalThis) && navigator?.userAgent?.includes("Firefox/") === true;
 }
 
 function canBlock(): boolean {
@@ -217,6 +236,7 @@ interface WorkerThreads {
 }
 
 function spawn(url: string | URL | undefined): Thread {
+  if (make !== undefined) return make(url);
   const node = builtinModule<WorkerThreads>("node:worker_threads");
   if (node === undefined || "document" in globalThis) return webThread(url);
   return nodeThread(new node.Worker(url ?? workerSource, { eval: url === undefined }));
@@ -253,7 +273,8 @@ function nodeThread(worker: NodeWorker): Thread {
   };
 }
 
-function webThread(url: string | URL | undefined): Thread {
+/** A worker of a browser's. */
+export function webThread(url: string | URL | undefined): Thread {
   const blob =
     url === undefined
       ? URL.createObjectURL(new Blob([workerSource], { type: "text/javascript" }))

@@ -76,6 +76,8 @@ export class GpuBackend implements Backend {
   readonly #selfTest: SelfTest;
   readonly costs: Costs;
   readonly #fusions: Fusions;
+  /** dispatches of more operands than the device binds, and what is said of them */
+  readonly #wide = new Map<string, string>();
   #tail: Promise<unknown> = Promise.resolve();
   #submitted = 0;
   #done: Promise<unknown> = Promise.resolve();
@@ -140,13 +142,17 @@ export class GpuBackend implements Backend {
     return this.gpu.held();
   }
 
-  /** Kernels refused by their self-test, and why. */
+  /** Kernels refused by their self-test or for having too many operands, and why. */
   refused(): ReadonlyMap<string, string> {
-    return this.#selfTest.refused();
+    return new Map([...this.#selfTest.refused(), ...this.#wide]);
   }
 
-  #fits(dispatch: Dispatch, node: ProgramNode): boolean {
-    return dispatch.bind.every((b) => bytesOf(b, node) <= this.gpu.caps.maxBinding);
+  // In the worst of places each operand lies in a window of its own.
+  #fits({ bind, label }: Dispatch, node: ProgramNode): boolean {
+    const most = this.gpu.device.limits.maxStorageBuffersPerShaderStage;
+    if (bind.length > most)
+      this.#wide.set(label, `${bind.length} operands; the device binds ${most} at once`);
+    return bind.length <= most && bind.every((b) => bytesOf(b, node) <= this.gpu.caps.maxBinding);
   }
 
   /** Kernels read activations as they are: nodes change places, and pairs of them become one. */

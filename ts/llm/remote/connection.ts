@@ -3,6 +3,7 @@
 import { DeviceError, GraphError } from "../../errors.ts";
 import { packedCores } from "../../runtime/cores.ts";
 import type { MemoryReport } from "../../runtime/arena.ts";
+import { Crew, type ThreadOrder } from "./crew.ts";
 import { errorFrom } from "./errors.ts";
 import { takeHooks, type TakenOut } from "./hooks.ts";
 import { blocked, type Peer } from "./peer.ts";
@@ -40,6 +41,7 @@ export type Result =
 /** A line to a worker that holds one model. */
 export class Connection {
   readonly #peer: Peer;
+  readonly #crew: Crew;
   readonly #waiting = new Map<number, Waiting>();
   readonly #open = new Map<number, Open>();
   #memory: MemoryReport | undefined;
@@ -49,6 +51,7 @@ export class Connection {
 
   private constructor(peer: Peer) {
     this.#peer = peer;
+    this.#crew = new Crew((news) => peer.post(news));
   }
 
   /**
@@ -73,7 +76,7 @@ export class Connection {
             connection.#lose(cause);
           },
         );
-        peer.post({ kind: "start", cores: packedCores(), lock: peer.lock });
+        peer.post({ kind: "start", cores: packedCores(), lock: peer.lock, crew: peer.crew });
       });
     } catch (cause) {
       peer.end();
@@ -191,9 +194,10 @@ export class Connection {
     return outcome;
   }
 
-  #hear(message: Answer | HookCall): void {
+  #hear(message: Answer | HookCall | ThreadOrder): void {
     if (message.kind === "event") this.#tell(message);
-    else this.#answered(message);
+    else if (message.kind === "answer") this.#answered(message);
+    else this.#crew.hear(message);
   }
 
   #tell({ id, name, args }: HookCall): void {
@@ -222,7 +226,9 @@ export class Connection {
 
   // Once nothing is under way any more.
   #end(): void {
-    if (this.#closed && this.#waiting.size === 0) this.#peer.end();
+    if (!this.#closed || this.#waiting.size > 0) return;
+    this.#crew.end();
+    this.#peer.end();
   }
 
   #lose(cause: Error): void {
@@ -231,6 +237,7 @@ export class Connection {
     this.#waiting.clear();
     for (const { reject } of waiting) reject(this.#lost);
     this.#peer.hold(false);
+    this.#crew.end();
     this.#peer.end();
   }
 }

@@ -12,6 +12,8 @@ const NODE_HINT = "this process may not make threads";
 export interface Peer {
   /** name of the lock that it is to hold while it lives; "" where its end is heard of by itself */
   readonly lock: string;
+  /** whether this thread is to make the worker's threads, see crew.ts */
+  readonly crew: boolean;
   /** what could be done when it does not start */
   readonly hint: string;
   post(message: ToWorker, transfer?: readonly ArrayBuffer[]): void;
@@ -80,6 +82,7 @@ export function webPeer(worker: WorkerLike, hint: string, started: () => void = 
   let lost: (cause: Error) => void = () => undefined;
   return {
     lock,
+    crew: true,
     hint,
     post: (message, transfer = []) => worker.postMessage(message, [...transfer]),
     listen: (hear, onLost) => {
@@ -112,6 +115,7 @@ function nodePeer(worker: NodeWorker): Peer {
   worker.unref();
   return {
     lock: "",
+    crew: false,
     hint: NODE_HINT,
     post: (message, transfer) => worker.postMessage(message, transfer),
     listen: (hear, lost) => {

@@ -12,12 +12,15 @@
 //                                <-   event (a token) ...
 //                                <-   answer: the step
 //   abort                        ->                              of a call, or of the stream that it opened
+//                                <-   hire, brief, dismiss       threads that the page makes for it
+//   thread (said or failed)      ->
 //
 // Calls are answered in any order, each once: with a value, or with an error.
 
 import type { MemoryReport } from "../../runtime/arena.ts";
 import type { Engine } from "../../runtime/engine.ts";
 import type { Params } from "../params.ts";
+import type { ThreadNews, ThreadOrder } from "./crew.ts";
 import type { ErrorData } from "./errors.ts";
 
 /** Whom a call is made to: the worker, the model, a context (0 is the model's own), or the chat of a context. */
@@ -30,6 +33,8 @@ export interface Start {
   readonly cores: Uint8Array<ArrayBuffer> | undefined;
   /** name of the lock that the worker is to hold as long as it lives */
   readonly lock: string;
+  /** the page makes the worker's threads */
+  readonly crew: boolean;
 }
 
 /** What of an options object cannot be sent. */
@@ -65,7 +70,7 @@ export interface Abort {
   readonly id: number;
 }
 
-export type ToWorker = Start | Call | Step | Abort;
+export type ToWorker = Start | Call | Step | Abort | ThreadNews;
 
 /** What a method came to. */
 export type Outcome =
@@ -98,7 +103,7 @@ export interface HookCall {
   readonly args: readonly unknown[];
 }
 
-export type FromWorker = { readonly kind: "ready" } | Answer | HookCall;
+export type FromWorker = { readonly kind: "ready" } | Answer | HookCall | ThreadOrder;
 
 /** What a page is told of a loaded model. */
 export interface LoadedModel extends Pick<Engine, "nThreads" | "build"> {

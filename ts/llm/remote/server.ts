@@ -4,9 +4,11 @@ import { GraphError } from "../../errors.ts";
 import { ggufHeader, type GgufFile, openGguf, type SourceInput } from "../../gguf/index.ts";
 import { takeCores } from "../../runtime/cores.ts";
 import { openPort, type Port } from "../../runtime/port.ts";
+import { makeThreadsBy } from "../../runtime/threads.ts";
 import { checkLoadOptions, loadFile, type LoadOptions } from "../load.ts";
 import type { Model } from "../model.ts";
 import { ModelContext } from "../model_context.ts";
+import { Orders } from "./crew.ts";
 import { errorData } from "./errors.ts";
 import { putHooks } from "./hooks.ts";
 import { hostLocks } from "./locks.ts";
@@ -52,6 +54,7 @@ export function serveModels(): void {
 /** One worker holds one model. */
 class Server {
   readonly #port: Port;
+  readonly #orders = new Orders((order) => this.#post(order));
   readonly #contexts = new Map<number, Held>();
   readonly #streams = new Map<number, Stream>();
   readonly #controls = new Map<number, AbortController>();
@@ -67,14 +70,16 @@ class Server {
       const message = data as ToWorker;
       if (message.kind === "start") void this.#ready(message);
       else if (message.kind === "abort") this.#controls.get(message.id)?.abort();
+      else if (message.kind === "thread") this.#orders.hear(message);
       else if (message.kind === "call") void this.#call(message);
       else void this.#step(message);
     });
   }
 
   // The lock is held until this thread ends, however it ends: so the page learns of it.
-  async #ready({ cores, lock }: Start): Promise<void> {
+  async #ready({ cores, lock, crew }: Start): Promise<void> {
     takeCores(cores);
+    if (crew) makeThreadsBy(this.#orders.make);
     const ready = (): void => this.#post({ kind: "ready" });
     const locks = lock === "" ? undefined : hostLocks();
     if (locks === undefined) return ready();
