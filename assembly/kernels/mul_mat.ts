@@ -176,7 +176,7 @@ function quantPanels(
   const groups = panel + (supers ? superPanelBytes(nb) : panelBytes(nb));
   const group = supers ? superGroupBytes(nb) : groupBytes(nb);
   for (let c = 0, p = groups; c < columns; c += lanes, p += group) spreadGroup(n, pb, c, columns, split, p);
-  const end = pa + <usize>a.ne1 * a.nb1;
+  const end = pa + <usize>(a.ne1 - 1) * a.nb1 + 1; // of a view the last row may be the last bytes of memory
   const ahead = (PANEL_ROWS * a.nb1 * min(FETCH_COLUMNS, columns)) / columns;
   for (let u = first; u < last; u++) {
     const r = u * PANEL_ROWS;
