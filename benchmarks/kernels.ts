@@ -1,6 +1,6 @@
 // Matrix products of each type against the roofs of the machine, one thread: `npm run kernels -- [--types ..] [--wasm simd]`.
-// Decode: GB of weights per second, from memory (cycling over 512 MiB) and from the caches (one matrix). Prompt: GOP/s
-// of 2 per weight and column.
+// Decode: GB of weights per second, from memory (cycling over 512 MiB) and from the caches (one matrix), medians and the
+// best run, in a table of its own at the end. Prompt: GOP/s of 2 per weight and column.
 import { parseArgs } from "node:util";
 import { createEngine, type Engine, type Graph, leaf, Type } from "../ts/index.ts";
 import { typeInfo, typeOf } from "../ts/types.ts";
@@ -10,7 +10,10 @@ import { fillBlocks } from "./synthesize.ts";
 
 const { values } = parseArgs({
   options: {
-    types: { type: "string", default: "Q4_0,Q8_0,Q5_0,Q4_K,Q6_K,F16,F32" },
+    types: {
+      type: "string",
+      default: "Q4_0,Q4_1,Q5_0,Q5_1,Q8_0,IQ4_NL,MXFP4,Q2_K,Q3_K,Q4_K,Q5_K,Q6_K,IQ4_XS,F16,F32",
+    },
     columns: { type: "string", default: "1,4,64,512" },
     wasm: { type: "string", default: "relaxed" },
     layout: { type: "string", default: "quads" },
@@ -36,14 +39,19 @@ function products(engine: Engine, type: Type, columns: number, count: number): G
   return g;
 }
 
-async function timed(type: Type, columns: number, count: number): Promise<Rate> {
+interface Rates {
+  readonly median: Rate;
+  readonly best: Rate;
+}
+
+async function timed(type: Type, columns: number, count: number): Promise<Rates> {
   using engine = await createEngine({ nThreads: 1, wasm: values.wasm as "simd" | "relaxed" });
   const g = products(engine, type, columns, count);
   const { blockSize, typeSize } = typeInfo(type)!;
   const amount = columns === 1 ? ((K * ROWS) / blockSize) * typeSize * count : 2 * K * ROWS * columns * count;
   for (let i = 0; i < 5; i++) await g.compute();
-  const { median } = await repeat(() => g.compute(), 500);
-  return rate(amount, median);
+  const { median, best } = await repeat(() => g.compute(), 500);
+  return { median: rate(amount, median), best: rate(amount, best) };
 }
 
 const roof = await roofs();
@@ -52,30 +60,39 @@ const rows: Record<string, unknown>[] = Object.entries(roof).map(([name, { wall,
   wall: round(wall),
   cpu: round(cpu),
 }));
+const decode: Record<string, unknown>[] = [];
 for (const name of values.types.split(",")) {
   const type = typeOf(name);
   if (type === undefined) throw new TypeError(`kernels: type ${name}`);
   const { blockSize, typeSize } = typeInfo(type)!;
   const matrixBytes = ((K * ROWS) / blockSize) * typeSize;
-  const add = (what: string, r: Rate, top: Rate): void =>
+  const add = (what: string, { median, best }: Rates, top: Rate): void =>
     void rows.push({
       what: `${name} ${what}`,
-      wall: round(r.wall),
-      cpu: round(r.cpu),
-      "of roof": round(r.cpu / top.cpu),
+      wall: round(median.wall),
+      cpu: round(median.cpu),
+      best: round(best.wall),
+      "of roof": round(median.cpu / top.cpu),
     });
   for (const columns of values.columns.split(",").map(Number)) {
     if (columns === 1) {
-      add("1 column, cache, GB/s", await timed(type, 1, 1), roof["cache read GB/s"]!);
-      add(
-        "1 column, DRAM, GB/s",
-        await timed(type, 1, Math.ceil(DRAM_BYTES / matrixBytes)),
-        roof["DRAM read GB/s"]!,
-      );
+      const cache = await timed(type, 1, 1);
+      const dram = await timed(type, 1, Math.ceil(DRAM_BYTES / matrixBytes));
+      add("1 column, cache, GB/s", cache, roof["cache read GB/s"]!);
+      add("1 column, DRAM, GB/s", dram, roof["DRAM read GB/s"]!);
+      decode.push({
+        type: name,
+        "cache GB/s": round(cache.median.cpu),
+        "cache, best": round(cache.best.wall),
+        "DRAM GB/s": round(dram.median.cpu),
+        "DRAM, best": round(dram.best.wall),
+        "of DRAM roof": round(dram.median.cpu / roof["DRAM read GB/s"]!.cpu),
+      });
     } else {
       const top = roof[blockSize > 1 ? "dot GOP/s" : "f32 GFLOP/s"]!;
       add(`${columns} columns, GOP/s`, await timed(type, columns, 1), top);
     }
   }
 }
+if (decode.length > 0) console.table(decode);
 report("kernels", rows, { build: values.wasm, layout: values.layout, shape: [K, ROWS] });

@@ -47,10 +47,33 @@ function setScales(type: Type, b: Uint8Array): void {
       return;
     case Type.Q4_0:
       return putHalf(b, 0, STD / 4.6);
+    case Type.Q4_1:
+      putHalf(b, 0, STD / 4.6);
+      return putHalf(b, 2, STD);
     case Type.Q5_0:
       return putHalf(b, 0, STD / 9.2);
+    case Type.Q5_1:
+      putHalf(b, 0, STD / 9.2);
+      return putHalf(b, 2, STD);
+    case Type.IQ4_NL:
+      return putHalf(b, 0, STD / 69);
+    case Type.MXFP4:
+      b[0] = 128 + Math.floor(Math.log2(STD / 6));
+      return;
     case Type.Q8_0:
       return putHalf(b, 0, STD / 73);
+    case Type.Q2_K:
+      putHalf(b, 80, STD / 10);
+      return putHalf(b, 82, STD / 7);
+    case Type.Q3_K:
+      return putHalf(b, 108, STD / 42);
+    case Type.Q5_K:
+      putHalf(b, 0, STD / 295);
+      putHalf(b, 2, STD / 19.2);
+      b.fill(160, 4, 12).fill(0, 12, 16); // as in Q4_K
+      return;
+    case Type.IQ4_XS:
+      return putHalf(b, 0, STD / 300);
     case Type.Q4_K:
       putHalf(b, 0, STD / 144);
       putHalf(b, 2, STD / 19.2);

@@ -101,7 +101,14 @@ export function nibbles32(w: usize, x: usize, seed: v128, m: v128, even: v128): 
   return i32x4.add(i, j);
 }
 
-/** The same by a table of levels at 0..127; `parts`: and of what goes beyond. */
+// acc += levels of four codes; in parts: and what goes beyond.
+@inline
+function dotLevels(x: usize, q: v128, acc: v128, even: v128, table: v128, rest: v128, parts: bool): v128 {
+  acc = dotFour(x, lookup(table, q), acc, even);
+  return parts ? dotFour(x, lookup(rest, q), acc, even) : acc;
+}
+
+/** The same by a table of levels; `parts`: the table holds at most 127, the rest another. */
 @inline
 export function levels32(
   w: usize,
@@ -115,17 +122,18 @@ export function levels32(
 ): v128 {
   let i = seed;
   let j = i32x4.splat(0);
-  for (const end = w + 64; w < end; w += 16, x += 4) {
-    const v = v128.load(w);
-    const a = v128.and(v, m);
-    const b = bitsFrom(v, 4, m);
-    i = dotFour(x, lookup(table, a), i, even);
-    j = dotFour(x + X16, lookup(table, b), j, even);
-    if (parts) {
-      i = dotFour(x, lookup(rest, a), i, even);
-      j = dotFour(x + X16, lookup(rest, b), j, even);
-    }
-  }
+  let v = v128.load(w);
+  i = dotLevels(x, v128.and(v, m), i, even, table, rest, parts);
+  j = dotLevels(x + X16, bitsFrom(v, 4, m), j, even, table, rest, parts);
+  v = v128.load(w, 16);
+  i = dotLevels(x + 4, v128.and(v, m), i, even, table, rest, parts);
+  j = dotLevels(x + X16 + 4, bitsFrom(v, 4, m), j, even, table, rest, parts);
+  v = v128.load(w, 32);
+  i = dotLevels(x + 8, v128.and(v, m), i, even, table, rest, parts);
+  j = dotLevels(x + X16 + 8, bitsFrom(v, 4, m), j, even, table, rest, parts);
+  v = v128.load(w, 48);
+  i = dotLevels(x + 12, v128.and(v, m), i, even, table, rest, parts);
+  j = dotLevels(x + X16 + 12, bitsFrom(v, 4, m), j, even, table, rest, parts);
   return i32x4.add(i, j);
 }
 
