@@ -39,7 +39,7 @@ export class Crew {
 
   /** Ends all threads. */
   end(): void {
-    for (const thread of [...this.#threads.keys()]) this.#dismiss(thread);
+    for (const thread of this.#threads.keys()) this.#dismiss(thread);
   }
 
   // A thread speaks once: that it is ready. Then it sleeps in wasm between runs.
