@@ -181,12 +181,21 @@ function dotRow<T>(p: usize, k8: i32, rest: i32, px: usize, pt: usize): f32 {
   return sumF32(f32x4.add(a, b));
 }
 
-/** Bytes of a panel of `k` columns. */
+/**
+ * Bytes of a panel of `k` columns. Its eight parts lie a cache line further apart than they are long, because at powers of
+ * two all of them, written in turn, would fall into the same set of the cache.
+ */
 export function panelBytesF(k: i32): usize {
-  return (<usize>((k + 7) & ~7)) << 5;
+  return panelStep(k) << 3;
 }
 
-/** Packs eight rows as f32, [k % 8][k / 8][row]. Rows past `rows` repeat the last one. */
+// Bytes from one part of a panel to the next.
+@inline
+function panelStep(k: i32): usize {
+  return ((<usize>((k + 7) >> 3)) << 5) + 64;
+}
+
+/** Packs eight rows as f32, [k % 8][k / 8 and a gap][row]. Rows past `rows` repeat the last one. */
 export function packPanel(type: i32, pw: usize, nbw: usize, rows: i32, k: i32, pp: usize): void {
   for (let r = 0; r < PANEL_ROWS; r += 4, pp += 16) {
     const last = pw + <usize>(rows - 1) * nbw;
@@ -203,7 +212,7 @@ export function packPanel(type: i32, pw: usize, nbw: usize, rows: i32, k: i32, p
 function packFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, k: i32, pp: usize): void {
   const t = changetype<T>(<usize>0);
   const bytes = t.bytes();
-  const step = panelBytesF(k) >> 3;
+  const step = panelStep(k);
   let i = 0;
   for (; i + 8 <= k; i += 8, pp += 32) {
     const o = <usize>i * bytes;
@@ -229,7 +238,7 @@ function packFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, k: i32, pp: usi
 
 /** Packed panel at pp times the columns at x0..x3; the tile [4 columns][8 rows] to py, which has PARTIAL_BYTES. */
 export function tileF(pp: usize, x0: usize, x1: usize, x2: usize, x3: usize, k: i32, py: usize): void {
-  const step = panelBytesF(k) >> 3;
+  const step = panelStep(k);
   for (let c = 0; c < 8; c++, pp += step) {
     const n = (k + 7 - c) >> 3;
     partialTile(pp, pp + ((<usize>n) << 5), x0, x1, x2, x3, py + ((<usize>c) << 7));

@@ -87,7 +87,7 @@ export function blockBytes(nb: number, columns: number): number {
   return columns * nb * 80 + (8 * 64 + 128) * nb + 384;
 }
 
-// Partial tiles and a panel of eight rows as f32; columns only when they must be converted.
+// Partial tiles, a panel of eight rows as f32 (eight parts, 64 bytes after each), columns only when they must be converted.
 function floatBytes(b: Operand["type"], k: number, columns: number): number {
-  return 1024 + 32 * 8 * Math.ceil(k / 8) + (b === Type.F32 ? 0 : 4 * k * columns);
+  return 1024 + 8 * (32 * Math.ceil(k / 8) + 64) + (b === Type.F32 ? 0 : 4 * k * columns);
 }
