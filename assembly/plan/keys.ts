@@ -9,6 +9,8 @@ const TROUBLE_MAX: f64 = 50;
 // What counts as long, and as close: ratio of peak to aim.
 const LONG = 4096;
 const CLOSE: f64 = 1.0005;
+// Work per buffer after which a long list without a budget gets no further cheap stage.
+const HEAVY: f64 = 500;
 
 /** Weights of the logs that make up a key. */
 @unmanaged
@@ -81,9 +83,13 @@ function fixed(p: Plan, w: Weights, size: i32, load: i32, sections: i32): void {
   runKeys(p, w);
 }
 
-/** Whether more cheap stages are worth it: a long list that has no budget left is good enough close to the aim. */
+/**
+ * Whether more cheap stages are worth it: a long list that has no budget left is good enough close to the aim, or once much
+ * was done for it.
+ */
 export function another(p: Plan, aim: f64): bool {
-  return p.best > aim && (p.n <= LONG || p.work < p.budget || p.best > aim * CLOSE);
+  if (p.best <= aim) return false;
+  return p.n <= LONG || p.work < p.budget || (p.best > aim * CLOSE && p.work < f64(p.n) * HEAVY);
 }
 
 /** Area, sections, area where the load is high, size; until the peak is at most `aim`. */
