@@ -95,6 +95,8 @@ async function once(peer: string, path: string, threads: number): Promise<PageTi
     const job = { peer, url: `/models/${basename(path)}`, threads, pp, tg, reps };
     const before = cpuOfChildren();
     const times = (await page.evaluate(`bench(${JSON.stringify(job)})`)) as PageTimes;
+    if (times.threads !== threads)
+      throw new Error(`${peer}: ${times.threads} thread(s), asked for ${threads}`);
     return { ...times, cpu: cpuOfChildren() - before };
   } finally {
     await browser.close();

@@ -35,6 +35,7 @@ function random(n: number): number {
 async function slackwater({ url, threads, pp, tg }: PageJob): Promise<Engine> {
   const model = await loadModel(new URL(url, location.href), {
     nThreads: threads,
+    worker: false, // the sources hold no script for one
     nCtx: Math.max(1024, pp + tg + 64),
   });
   const ids = (n: number): number[] =>
