@@ -1,7 +1,7 @@
 // The threads of a model in a worker: its page makes them.
 //
-// In Firefox a worker that makes a worker may wait for it forever: the new one is announced to the debugger on the page's
-// thread, which then wakes either its maker or itself, whoever comes first, and never the other. A page does not wait.
+// In Firefox a worker that makes a worker may wait for it forever. Seen in ESR 153 under load: maker and new worker wait on
+// one condition variable, as if announcing the new one to the debugger had woken it and not its maker. A page does not wait.
 
 import type { MakeThread, Thread } from "../../runtime/threads.ts";
 import { webThread } from "../../runtime/threads.ts";
