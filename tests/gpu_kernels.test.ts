@@ -10,7 +10,6 @@ import type { Engine } from "../ts/runtime/engine.ts";
 import { rowBytes } from "../ts/shape.ts";
 import { Type, typeInfo } from "../ts/types.ts";
 import type { GpuBackend } from "../ts/webgpu/backend.ts";
-import type { GpuOptions } from "../ts/webgpu/device.ts";
 import {
   ATTENTIONS,
   type Attention,
@@ -22,8 +21,7 @@ import {
 import { multiply, type Product, PRODUCTS } from "./cases/mul_mat.ts";
 import { Core, nmse, samples, stream, weights } from "./core.ts";
 import { describeGpu } from "./gpu_describe.ts";
-import { gpuEngine } from "./gpu_engine.ts";
-import { testGpu } from "./gpu_host.ts";
+import { GpuEngines } from "./gpu_engines.ts";
 
 /** Builds one node over inputs, runs it, reads the result. */
 async function compute(
@@ -171,25 +169,19 @@ const LONG: readonly Attention[] = [
 ];
 
 await describeGpu("on a GPU", () => {
-  const open: Engine[] = [];
+  const engines = new GpuEngines();
   let core: Core;
   let engine: Engine;
   let backend: GpuBackend;
 
-  async function opened(options: GpuOptions): Promise<{ engine: Engine; backend: GpuBackend }> {
-    const made = await gpuEngine({ gpu: await testGpu(), ...options });
-    open.push(made.engine);
-    return made;
-  }
-
   beforeAll(async () => {
     core = await Core.load("simd");
-    ({ engine, backend } = await opened({}));
+    ({ engine, backend } = await engines.open());
   });
 
   afterAll(() => {
     expect(backend.gpu.failure).toBeUndefined();
-    for (const e of open) e.dispose();
+    engines.dispose();
   });
 
   describe("mul_mat", () => {
@@ -214,7 +206,7 @@ await describeGpu("on a GPU", () => {
     );
 
     test("rows that do not fit into a binding are read through windows", async () => {
-      const { engine: small } = await opened({ maxBinding: 16384 });
+      const { engine: small } = await engines.open({ maxBinding: 16384 });
       for (const n of [1, 6]) {
         const f = factors(core, Type.Q8_0, { m: 301, n, k: 128 });
         expect(nmse(await product(small, f), f.want)).toBeLessThan(1e-11);

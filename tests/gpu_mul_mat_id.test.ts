@@ -6,11 +6,9 @@ import { mulMatIdDef } from "../ts/ops/mul_mat_id.ts";
 import type { Engine } from "../ts/runtime/engine.ts";
 import { Type } from "../ts/types.ts";
 import type { GpuBackend } from "../ts/webgpu/backend.ts";
-import type { GpuOptions } from "../ts/webgpu/device.ts";
 import { Core, nmse, samples, stream, weights } from "./core.ts";
 import { describeGpu } from "./gpu_describe.ts";
-import { gpuEngine } from "./gpu_engine.ts";
-import { testGpu } from "./gpu_host.ts";
+import { GpuEngines } from "./gpu_engines.ts";
 
 interface Experts {
   readonly type: Type;
@@ -53,25 +51,19 @@ function make(core: Core, e: Experts): Made {
 }
 
 await describeGpu("mul_mat_id on a GPU", () => {
-  const open: Engine[] = [];
+  const engines = new GpuEngines();
   let core: Core;
   let engine: Engine;
   let backend: GpuBackend;
 
-  async function opened(options: GpuOptions): Promise<{ engine: Engine; backend: GpuBackend }> {
-    const made = await gpuEngine({ gpu: await testGpu(), ...options });
-    open.push(made.engine);
-    return made;
-  }
-
   beforeAll(async () => {
     core = await Core.load("simd");
-    ({ engine, backend } = await opened({}));
+    ({ engine, backend } = await engines.open());
   });
 
   afterAll(() => {
     expect(backend.gpu.failure).toBeUndefined();
-    for (const e of open) e.dispose();
+    engines.dispose();
   });
 
   async function run(on: Engine, e: Experts, { a, b, ids }: Made, live?: number): Promise<Float32Array> {
@@ -116,7 +108,7 @@ await describeGpu("mul_mat_id on a GPU", () => {
   });
 
   test("matrices that do not fit into a binding together", async () => {
-    const { engine: small } = await opened({ maxBinding: 4096 });
+    const { engine: small } = await engines.open({ maxBinding: 4096 });
     const e = { ...EVEN, type: Type.F16, k: 33, m: 33, x: 3, n: 1, tokens: 24, each: 1 };
     const made = make(core, e);
     expect(nmse(await run(small, e, made), made.want)).toBeLessThan(1e-11);

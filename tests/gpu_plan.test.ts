@@ -6,11 +6,12 @@ import { createEngine, type Engine } from "../ts/runtime/engine.ts";
 import { opDef } from "../ts/ops/index.ts";
 import { Type } from "../ts/types.ts";
 import { GpuBackend } from "../ts/webgpu/backend.ts";
-import { type GpuOptions, openDevice } from "../ts/webgpu/device.ts";
+import { openDevice } from "../ts/webgpu/device.ts";
 import type { GpuKernel, Kernels } from "../ts/webgpu/kernel.ts";
 import { KERNELS } from "../ts/webgpu/kernels/index.ts";
 import { describeGpu } from "./gpu_describe.ts";
-import { engineOver, gpuEngine } from "./gpu_engine.ts";
+import { GpuEngines } from "./gpu_engines.ts";
+import { engineOver } from "./gpu_engine.ts";
 import { testGpu } from "./gpu_host.ts";
 import { random } from "./op_data.ts";
 
@@ -34,24 +35,11 @@ async function sums(engine: Engine, n: number): Promise<Uint8Array[]> {
 }
 
 await describeGpu("a program on a GPU", () => {
-  const open: Engine[] = [];
+  const engines = new GpuEngines();
 
   afterEach(() => {
-    for (const engine of open.splice(0)) engine.dispose();
+    engines.dispose();
   });
-
-  async function onGpu(options: GpuOptions = {}): Promise<{ engine: Engine; backend: GpuBackend }> {
-    const made = await gpuEngine({ gpu: await testGpu(), ...options });
-    open.push(made.engine);
-    return made;
-  }
-
-  async function withKernels(kernels: Kernels): Promise<Engine> {
-    const backend = new GpuBackend(await openDevice({ gpu: await testGpu() }), kernels);
-    const engine = await engineOver(backend);
-    open.push(engine);
-    return engine;
-  }
 
   it.each([
     ["the adapter's limits", {}],
@@ -59,14 +47,14 @@ await describeGpu("a program on a GPU", () => {
     ["windows into buffers larger than a binding", { maxBinding: 1792 }],
   ] as const)("gives the CPU's bits with %s", async (_title, options) => {
     const cpu = await createEngine({ nThreads: 1 });
-    open.push(cpu);
-    const { engine, backend } = await onGpu(options);
+    engines.keep(cpu);
+    const { engine, backend } = await engines.open(options);
     for (const n of [1, 3, 32, 33]) expect(await sums(engine, n)).toEqual(await sums(cpu, n));
     expect(backend.lost).toBeUndefined();
   });
 
   it("makes no buffer, bind group or pipeline once it has run", async () => {
-    const { engine, backend } = await onGpu();
+    const { engine, backend } = await engines.open();
     using g = engine.graph();
     const x = g.input("x", Type.F32, [33]);
     let y = x;
@@ -88,7 +76,7 @@ await describeGpu("a program on a GPU", () => {
   });
 
   it("reports its bytes by use, and holds none after dispose", async () => {
-    const { engine, backend } = await onGpu();
+    const { engine, backend } = await engines.open();
     const { counts } = backend.gpu;
     await sums(engine, 33);
     const staging = counts.liveBytes; // of readings
@@ -115,7 +103,7 @@ await describeGpu("a program on a GPU", () => {
   });
 
   it("holds none either with a reading under way, which rejects", async () => {
-    const { engine, backend } = await onGpu();
+    const { engine, backend } = await engines.open();
     const g = engine.graph();
     const x = g.input("x", Type.F32, [4]);
     const y = g.add(x, x).asOutput();
@@ -140,7 +128,7 @@ await describeGpu("a program on a GPU", () => {
           source: () => "fn main(group: u32, local: u32) {\n  let x: u32 = 1.5;\n}",
         })),
     };
-    const engine = await withKernels({ [Op.ADD]: broken });
+    const { engine } = await engines.open({}, { [Op.ADD]: broken });
     using g = engine.graph();
     const x = g.input("x", Type.F32, [4]);
     g.add(x, x).asOutput();
@@ -176,7 +164,7 @@ await describeGpu("a program on a GPU", () => {
       expect(gpu.device.limits.maxStorageBuffersPerShaderStage).toBe(8);
       const backend = new GpuBackend(gpu, wide(more));
       const engine = await engineOver(backend);
-      open.push(engine);
+      engines.keep(engine);
       using g = engine.graph();
       const x = g.input("x", Type.F32, [4]);
       const y = g.add(x, x);
@@ -188,7 +176,7 @@ await describeGpu("a program on a GPU", () => {
 
   it("puts no result over a source where the kernel forbids it", async () => {
     const places = async (kernels: Kernels): Promise<boolean> => {
-      const engine = await withKernels(kernels);
+      const { engine } = await engines.open({}, kernels);
       using g = engine.graph();
       const x = g.leaf("x", Type.F32, [64]);
       const y = g.add(x, g.input("z", Type.F32, [64])).asOutput();
@@ -200,7 +188,7 @@ await describeGpu("a program on a GPU", () => {
   });
 
   it("refuses operators without a kernel when it is planned", async () => {
-    const engine = await withKernels({});
+    const { engine } = await engines.open({}, {});
     using g = engine.graph();
     const x = g.input("x", Type.F32, [4]);
     g.add(x, x).asOutput();
@@ -208,7 +196,7 @@ await describeGpu("a program on a GPU", () => {
   });
 
   it("that is aborted rejects with the reason and runs again", async () => {
-    const { engine } = await onGpu();
+    const { engine } = await engines.open();
     using g = engine.graph();
     const x = g.input("x", Type.F32, [4]);
     const y = g.add(x, x).asOutput();
@@ -220,7 +208,7 @@ await describeGpu("a program on a GPU", () => {
   });
 
   it("ends with device-lost when the device goes, in runs and in readings", async () => {
-    const { engine, backend } = await onGpu();
+    const { engine, backend } = await engines.open();
     using g = engine.graph();
     const x = g.input("x", Type.F32, [4]);
     const y = g.add(x, x).asOutput();

@@ -3,16 +3,12 @@ import { afterEach, expect, it } from "vitest";
 import { Op } from "../assembly/abi.ts";
 import type { Graph } from "../ts/graph/graph.ts";
 import type { Program } from "../ts/graph/program.ts";
-import type { Engine } from "../ts/runtime/engine.ts";
 import { Type } from "../ts/types.ts";
-import { GpuBackend } from "../ts/webgpu/backend.ts";
-import { openDevice } from "../ts/webgpu/device.ts";
 import type { GpuKernel, Kernels } from "../ts/webgpu/kernel.ts";
 import { KERNELS } from "../ts/webgpu/kernels/index.ts";
 import { difference } from "../ts/webgpu/selftest/selftest.ts";
 import { describeGpu } from "./gpu_describe.ts";
-import { engineOver } from "./gpu_engine.ts";
-import { testGpu } from "./gpu_host.ts";
+import { GpuEngines } from "./gpu_engines.ts";
 
 /** A kernel with its source changed. */
 function changed(op: Op, change: (source: string) => string): Kernels {
@@ -26,18 +22,11 @@ function changed(op: Op, change: (source: string) => string): Kernels {
 }
 
 await describeGpu("the self-test", () => {
-  const open: Engine[] = [];
+  const engines = new GpuEngines();
 
   afterEach(() => {
-    for (const engine of open.splice(0)) engine.dispose();
+    engines.dispose();
   });
-
-  async function withKernels(kernels: Kernels): Promise<{ engine: Engine; backend: GpuBackend }> {
-    const backend = new GpuBackend(await openDevice({ gpu: await testGpu() }), kernels);
-    const engine = await engineOver(backend);
-    open.push(engine);
-    return { engine, backend };
-  }
 
   function sums(g: Graph): Program {
     const x = g.input("x", Type.F32, [33, 5]);
@@ -58,7 +47,7 @@ await describeGpu("the self-test", () => {
   }
 
   it("passes kernels that are right, once each", async () => {
-    const { engine, backend } = await withKernels(KERNELS);
+    const { engine, backend } = await engines.open({}, KERNELS);
     for (const build of [sums, products]) {
       using g = engine.graph();
       await backend.prepare(build(g));
@@ -71,7 +60,8 @@ await describeGpu("the self-test", () => {
   });
 
   it("refuses a kernel with a wrong result, and the operator with it", async () => {
-    const { engine, backend } = await withKernels(
+    const { engine, backend } = await engines.open(
+      {},
       changed(Op.MUL, (s) => s.replaceAll(" * b", " + b").replaceAll("a * ", "a + ")),
     );
     using g = engine.graph();
@@ -87,7 +77,8 @@ await describeGpu("the self-test", () => {
   });
 
   it("refuses a kernel that does not compile", async () => {
-    const { engine, backend } = await withKernels(
+    const { engine, backend } = await engines.open(
+      {},
       changed(Op.MUL, () => "fn main(group: u32, local: u32) { oops(); }"),
     );
     using g = engine.graph();
@@ -97,7 +88,7 @@ await describeGpu("the self-test", () => {
   });
 
   it("stops with the signal's reason", async () => {
-    const { engine, backend } = await withKernels(KERNELS);
+    const { engine, backend } = await engines.open({}, KERNELS);
     using g = engine.graph();
     const signal = AbortSignal.abort(new Error("enough"));
     await expect(backend.prepare(sums(g), signal)).rejects.toThrow("enough");

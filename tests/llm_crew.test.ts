@@ -1,6 +1,6 @@
 // The threads of a model in a worker, made by its page: both sides wired to each other, over workers that only note.
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { Crew, Orders, type ThreadNews } from "../ts/llm/remote/crew.ts";
+import { Orders, PageThreads, type ThreadNews } from "../ts/llm/remote/crew.ts";
 
 const INIT = { module: {}, memory: new WebAssembly.Memory({ initial: 1 }), ith: 1, leader: false };
 
@@ -27,9 +27,9 @@ class NotingWorker {
   }
 }
 
-function wired(): { readonly crew: Crew; readonly orders: Orders } {
+function wired(): { readonly crew: PageThreads; readonly orders: Orders } {
   vi.stubGlobal("Worker", NotingWorker);
-  const crew: Crew = new Crew((news: ThreadNews) => orders.hear(news));
+  const crew: PageThreads = new PageThreads((news: ThreadNews) => orders.hear(news));
   const orders: Orders = new Orders((order) => crew.hear(order));
   return { crew, orders };
 }

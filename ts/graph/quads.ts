@@ -2,25 +2,10 @@
 
 import { Flag, Op } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";
-import { Type } from "../types.ts";
+import { BLOCK_WEIGHTS } from "../ops/mul_mat.ts";
 import type { Program } from "./program.ts";
 import type { Tensor } from "./tensor.ts";
 
-const TYPES: readonly Type[] = [
-  Type.Q4_0,
-  Type.Q4_1,
-  Type.Q5_0,
-  Type.Q5_1,
-  Type.Q8_0,
-  Type.Q2_K,
-  Type.Q3_K,
-  Type.Q4_K,
-  Type.Q5_K,
-  Type.Q6_K,
-  Type.IQ4_NL,
-  Type.IQ4_XS,
-  Type.MXFP4,
-];
 const READERS: readonly Op[] = [Op.MUL_MAT, Op.MUL_MAT_ID, Op.GET_ROWS];
 const QUAD_ROWS = 4;
 
@@ -48,7 +33,7 @@ function takesQuads(op: Op, a: Tensor, i: number): boolean {
 /** Leafs that could lie in quads, as far as type, shape and every reader of these programs go. */
 export function quadLeafs(programs: readonly Program[]): Set<Tensor> {
   const leafs = programs.flatMap((p) => p.leafs);
-  const fit = new Set(leafs.filter((t) => TYPES.includes(t.type) && isWholeQuads(t)));
+  const fit = new Set(leafs.filter((t) => BLOCK_WEIGHTS.includes(t.type) && isWholeQuads(t)));
   for (const { tensor, src } of programs.flatMap((p) => p.nodes)) {
     src.forEach((a, i) => {
       if (a !== undefined && !takesQuads(tensor.op, a, i)) fit.delete(a.root);

@@ -5,7 +5,8 @@ import { Type, isQuantized, typeInfo } from "../types.ts";
 import { type OpDef, type Operand, type Result, need, needShape, needType } from "./op.ts";
 
 const FLOATS: readonly Type[] = [Type.F32, Type.F16, Type.BF16];
-const BLOCKS: readonly Type[] = [
+/** Block types among them. */
+export const BLOCK_WEIGHTS: readonly Type[] = [
   Type.Q4_0,
   Type.Q4_1,
   Type.Q5_0,
@@ -22,7 +23,7 @@ const BLOCKS: readonly Type[] = [
 ];
 
 /** Types that weights can have. */
-export const WEIGHTS: readonly Type[] = [...FLOATS, ...BLOCKS];
+export const WEIGHTS: readonly Type[] = [...FLOATS, ...BLOCK_WEIGHTS];
 
 // Shared with assembly/kernels/mul_mat.ts.
 const COLUMNS = 64;

@@ -3,11 +3,12 @@
 import { DeviceError, GraphError } from "../../errors.ts";
 import { packedCores } from "../../runtime/cores.ts";
 import type { MemoryReport } from "../../runtime/arena.ts";
-import { Crew, type ThreadOrder } from "./crew.ts";
+import { PageThreads, type ThreadOrder } from "./crew.ts";
 import { errorFrom } from "./errors.ts";
 import { takeHooks, type TakenOut } from "./hooks.ts";
 import { blocked, type Peer } from "./peer.ts";
 import type { Answer, Call, FromWorker, HookCall, Outcome, Step, Target } from "./protocol.ts";
+import { within } from "./within.ts";
 
 /** Time a worker has to answer the first message, ms. One that is blocked is heard of at once. */
 const HANDSHAKE_MS = 30_000;
@@ -41,7 +42,7 @@ export type Result =
 /** A line to a worker that holds one model. */
 export class Connection {
   readonly #peer: Peer;
-  readonly #crew: Crew;
+  readonly #crew: PageThreads;
   readonly #waiting = new Map<number, Waiting>();
   readonly #open = new Map<number, Open>();
   #memory: MemoryReport | undefined;
@@ -51,7 +52,7 @@ export class Connection {
 
   private constructor(peer: Peer) {
     this.#peer = peer;
-    this.#crew = new Crew((news) => peer.post(news));
+    this.#crew = new PageThreads((news) => peer.post(news));
   }
 
   /**
@@ -61,10 +62,8 @@ export class Connection {
    */
   static async open(peer: Peer): Promise<Connection> {
     const connection = new Connection(peer);
-    let timer: ReturnType<typeof setTimeout> | undefined;
     try {
-      await new Promise<void>((resolve, reject) => {
-        timer = setTimeout(() => reject(new Error("no answer")), HANDSHAKE_MS);
+      const ready = new Promise<void>((resolve, reject) => {
         peer.listen(
           (data) => {
             const message = data as FromWorker;
@@ -78,11 +77,10 @@ export class Connection {
         );
         peer.post({ kind: "start", cores: packedCores(), lock: peer.lock, crew: peer.crew });
       });
+      await within(ready, HANDSHAKE_MS);
     } catch (cause) {
       peer.end();
       throw blocked(peer.hint, cause);
-    } finally {
-      clearTimeout(timer);
     }
     peer.started();
     return connection;

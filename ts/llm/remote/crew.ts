@@ -3,8 +3,8 @@
 // In Firefox a worker that makes a worker may wait for it forever. Seen in ESR 153 under load: maker and new worker wait on
 // one condition variable, as if announcing the new one to the debugger had woken it and not its maker. A page does not wait.
 
-import type { MakeThread, Thread } from "../../runtime/threads.ts";
-import { webThread } from "../../runtime/threads.ts";
+import { type MakeThread, type Thread, webThread } from "../../runtime/threads.ts";
+import { within } from "./within.ts";
 
 /** What a model's worker wants of its page for one of its threads. */
 export type ThreadOrder =
@@ -21,7 +21,7 @@ export interface ThreadNews {
 }
 
 /** The page's side: the workers of one model. */
-export class Crew {
+export class PageThreads {
   readonly #tell: (news: ThreadNews) => void;
   readonly #threads = new Map<number, Thread>();
 
@@ -96,17 +96,4 @@ export class Orders {
       },
     };
   };
-}
-
-async function within<T>(answer: Promise<T>, timeoutMs: number | undefined): Promise<T> {
-  if (timeoutMs === undefined) return answer;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error("no answer")), timeoutMs);
-  });
-  try {
-    return await Promise.race([answer, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
