@@ -107,14 +107,14 @@ await describeGpu("decoding on the GPU", () => {
     expect(counts.dispatches - dispatches).toBe(each + 500 * (each + 4));
   });
 
-  test("rejects with device-lost when the device goes, and leaves nothing behind", async () => {
+  test("goes on on the CPU when the device goes, which keeps nothing", async () => {
     const model = await smallest();
+    const { tokens: want } = await model.complete(PROMPT, GREEDY);
     let n = 0;
     const onToken = (): void => void (++n === 4 && backend.gpu.device.destroy());
-    await expect(model.complete(PROMPT, { ...GREEDY, onToken })).rejects.toThrow(
-      expect.objectContaining({ name: "DeviceError", code: "device-lost" }),
-    );
-    expect(n).toBeLessThan(8); // those that were there already may come
+    expect((await model.complete(PROMPT, { ...GREEDY, onToken })).tokens).toEqual(want);
+    expect(backend.lost?.code).toBe("device-lost");
+    expect(engine.memory().weights).toBeGreaterThan(0);
     engine.dispose();
     expect(backend.gpu.counts.liveBytes).toBe(0);
   });
