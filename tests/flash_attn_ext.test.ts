@@ -206,7 +206,15 @@ describe.each(BUILDS)("flash_attn_ext, %s", (build) => {
       if (special !== undefined) x[3 * a.d * a.cells - 5] = special; // the last cell of the last head
       return x;
     };
-    for (const [k, v] of [[], [0x7c00], [0xfc00], [0x7e01], [, 0x7c00], [, 0xfc00], [, 0xffff]]) {
+    for (const [k, v] of [
+      [],
+      [0x7c00],
+      [0xfc00],
+      [0x7e01],
+      [undefined, 0x7c00],
+      [undefined, 0xfc00],
+      [undefined, 0xffff],
+    ]) {
       const wide: Stored[] = [];
       const half = [codes(k), codes(v)].map((x) => {
         const values = core.dequantize(Type.F16, new Uint8Array(x.buffer), n);
