@@ -70,7 +70,7 @@ export interface Reuse {
   readonly previous: readonly string[];
 }
 
-/** The step that sets the peak: of those whose buffers reach it, the one with most bytes alive. */
+/** The step that sets the peak: of those whose tensors reach it (of several buffers any one's end), the one with most bytes alive. */
 export interface PeakStep {
   readonly step: number;
   readonly name: string;
