@@ -1,8 +1,11 @@
 // A GPU whose largest buffer is a part of what a model's activations need: the bits of one buffer, and nothing made on the way.
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import type { Graph } from "../ts/graph/graph.ts";
+import type { Tensor } from "../ts/graph/tensor.ts";
 import { loadModel, type Model } from "../ts/llm/index.ts";
 import { type Engine, startEngine } from "../ts/runtime/engine.ts";
+import { Type } from "../ts/types.ts";
 import { GpuBackend } from "../ts/webgpu/backend.ts";
 import { openDevice } from "../ts/webgpu/device.ts";
 import { dataDir, describeWith } from "./data.ts";
@@ -21,14 +24,18 @@ await describeGpu("activations in several buffers of a GPU", () => {
   vi.setConfig({ testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS });
   let engine: Engine;
   let backend: GpuBackend;
+  let most: number;
 
   // one engine for all: pipelines are an engine's
   beforeAll(async () => {
     backend = new GpuBackend(await openDevice({ gpu: await testGpu() }));
+    most = backend.bufferType.maxSize;
     backend.prepare = () => Promise.resolve(); // others test its kernels
     const opened = { backend, description: backend.gpu.adapter.name, software: true };
     engine = await startEngine({ nThreads: 1, device: "webgpu" }, async () => opened);
   });
+
+  afterEach(() => limitTo(most));
 
   afterAll(() => {
     engine.dispose();
@@ -37,6 +44,36 @@ await describeGpu("activations in several buffers of a GPU", () => {
 
   const limitTo = (bytes: number): void => void Object.assign(backend.bufferType, { maxSize: bytes });
   const load = (nBatch = N_BATCH): Promise<Model> => loadModel(PATH, { engine, nBatch, nCtx: 256 });
+
+  test("two graphs over the same buffers run 500 times by turns, and nothing is made", async () => {
+    limitTo(4096);
+    const make = (n: number): { g: Graph; x: Tensor; y: Tensor } => {
+      const g = engine.graph();
+      const x = g.input("x", Type.F32, [n]);
+      const [a, b] = [g.scale(x, 2), g.scale(x, 3)];
+      return { g, x, y: g.add(g.mul(a, b), g.mul(x, g.add(a, b))).asOutput() };
+    };
+    const graphs = [make(700), make(65)]; // 2816 bytes each: one to a buffer; 512: all in one
+    const { plans } = engine.reserve(graphs.map(({ g }) => g));
+    expect(plans.map((p) => p.backends[0]!.chunks.length)).toEqual([4, 1]);
+    const { counts } = backend.gpu;
+    let made: object = {};
+    for (let i = 0; i < 500; i++) {
+      const { g, x, y } = graphs[i % 2]!;
+      if (i < 2 || i > 497) x.write(Float32Array.from({ length: x.ne[0] }, (_, k) => k + i));
+      await g.compute();
+      if (i < 2 || i > 497) {
+        // 6 x x + 5 x x
+        const want = Float32Array.from({ length: x.ne[0] }, (_, k) => 11 * (k + i) ** 2);
+        expect(await y.read()).toEqual(want);
+      }
+      const { buffers, bindGroups, pipelines, liveBytes } = counts;
+      if (i === 1) made = { buffers, bindGroups, pipelines, liveBytes };
+    }
+    expect(counts).toMatchObject(made);
+    for (const { g } of graphs) g.dispose();
+    expect(engine.memory().devices).toMatchObject([{ compute: 0 }]);
+  });
 
   describeWith("models", "stories260K", () => {
     async function logitsOf(model: Model): Promise<Float32Array[]> {
