@@ -11,8 +11,7 @@ import { GpuBuffer } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
 import { FAULT_BYTES, type Faults } from "./faults.ts";
 import { HostIds, idsOf } from "./ids.ts";
-import { kernelFor } from "./kernels/fused.ts";
-import { type Bind, type Dispatch, type Kernels, MAX_DISPATCH_PARAMS } from "./kernel.ts";
+import { type Bind, type Dispatch, MAX_DISPATCH_PARAMS } from "./kernel.ts";
 import { type Job, mergeRuns } from "./merge.ts";
 import { MAX_JOBS, packSlot, SLOT_WORDS } from "./module.ts";
 import { accessOf, type Pipelines } from "./pipeline.ts";
@@ -66,7 +65,13 @@ export class GpuPlan {
   #disposed = false;
 
   /** @throws {DeviceError} unsupported, device-lost */
-  constructor(gpu: GpuDevice, pipelines: Pipelines, kernels: Kernels, planned: Planned, compute: GpuBuffer) {
+  constructor(
+    gpu: GpuDevice,
+    pipelines: Pipelines,
+    dispatchesOf: (node: ProgramNode) => readonly Dispatch[],
+    planned: Planned,
+    compute: GpuBuffer,
+  ) {
     this.#gpu = gpu;
     this.#pipelines = pipelines;
     this.#planned = planned;
@@ -78,8 +83,7 @@ export class GpuPlan {
     planned.program.nodes.forEach((node, index) => {
       this.#first.push(steps.length);
       if (isSilent(node.tensor)) return;
-      const dispatches = kernelFor(node, kernels)!.dispatches(node, gpu.caps);
-      steps.push(...dispatches.map((d) => this.#step(d, node, index, groups, slots)));
+      steps.push(...dispatchesOf(node).map((d) => this.#step(d, node, index, groups, slots)));
     });
     this.#first.push(steps.length);
     this.#ids = new HostIds(planned.program);
