@@ -118,6 +118,7 @@ export function writeGraph(memory: WebAssembly.Memory, g: Graph): number {
 export interface PlanOptions {
   ggml?: boolean;
   buffer?: number;
+  chunk?: number;
   budget?: number;
   seed?: number;
 }
@@ -139,6 +140,7 @@ export function planGraph(w: PlanWasm, g: Graph, o: PlanOptions = {}): Planned {
         g.n_nodes,
         buffer,
         g.alignment,
+        o.chunk ?? Infinity,
         o.budget ?? 1e6,
         o.seed ?? 1,
         work,

@@ -1,4 +1,5 @@
-// Planning node records: the smaller of two sets of liveness rules, the result written into the records.
+// Planning node records: the smaller of two sets of liveness rules, the result written into the records. Offsets count on
+// through chunks: offset o lies in chunk floor(o / chunk).
 
 import { PLAN_RESULT_BYTES, PlanStatus } from "../abi";
 import { lifeAt, Live, liveBytes, liveInit, livePass, needsPlace, nodeAt } from "./liveness";
@@ -24,9 +25,10 @@ export function planRecordsWorkspace(records: usize, n: i32): f64 {
 
 /**
  * Plans the tensors of one backend buffer. Writes `offs`, `scratchOffs` and `parent` of every record whose `buffer` is
- * `buffer`; -1 where nothing was placed. Never larger than ggml's plan for the same records.
+ * `buffer`; -1 where nothing was placed. In one chunk never larger than ggml's plan for the same records.
  *
  * @param align  bytes, whole; sizes are padded to it
+ * @param chunk  bytes, a multiple of `align`; no tensor crosses a multiple of it, none may be larger; Infinity for none
  * @param budget work the search may do, in buffers looked at
  * @param pWork  planRecordsWorkspace() bytes, 16-byte aligned
  * @param pResult PLAN_RESULT_BYTES
@@ -38,14 +40,16 @@ export function planRecords(
   nNodes: i32,
   buffer: i32,
   align: f64,
+  chunk: f64,
   budget: f64,
   seed: i32,
   pWork: usize,
   pResult: usize,
 ): i32 {
-  const status = check(records, nLeafs, nNodes, align, pResult);
+  const status = check(records, nLeafs, nNodes, buffer, align, chunk, pResult);
   if (status != PlanStatus.OK) return status;
   const p = planInit(pWork, align, budget, seed);
+  p.chunk = chunk;
   const l = liveInit(p, records, nLeafs, nNodes, buffer, entriesOf(records, nLeafs + nNodes));
   decide(p, l);
   finish(p, l, pResult);
@@ -62,7 +66,7 @@ export function planRecordsGgml(
   pWork: usize,
   pResult: usize,
 ): i32 {
-  const status = check(records, nLeafs, nNodes, align, pResult);
+  const status = check(records, nLeafs, nNodes, buffer, align, Infinity, pResult);
   if (status != PlanStatus.OK) return status;
   const p = planInit(pWork, align, 0, 0);
   const l = liveInit(p, records, nLeafs, nNodes, buffer, entriesOf(records, nLeafs + nNodes));
@@ -75,21 +79,32 @@ export function planRecordsGgml(
   return PlanStatus.OK;
 }
 
-function check(records: usize, nLeafs: i32, nNodes: i32, align: f64, pResult: usize): i32 {
+function check(
+  records: usize,
+  nLeafs: i32,
+  nNodes: i32,
+  buffer: i32,
+  align: f64,
+  chunk: f64,
+  pResult: usize,
+): i32 {
   memory.fill(pResult, 0, PLAN_RESULT_BYTES);
-  if (nLeafs < 0 || nNodes < 0 || !alignOk(align)) return PlanStatus.BAD_COUNT;
-  return sizesOk(records, nLeafs + nNodes, align) ? PlanStatus.OK : PlanStatus.BAD_SIZE;
+  if (nLeafs < 0 || nNodes < 0 || !alignOk(align) || !(chunk >= align)) return PlanStatus.BAD_COUNT;
+  return sizesOk(records, nLeafs + nNodes, buffer, align, chunk) ? PlanStatus.OK : PlanStatus.BAD_SIZE;
 }
 
-function sizesOk(records: usize, n: i32, align: f64): bool {
+// In chunks each tensor may be pushed up by its own size.
+function sizesOk(records: usize, n: i32, buffer: i32, align: f64, chunk: f64): bool {
   let sum: f64 = 0;
   for (let i = 0; i < n; i++) {
     const r = nodeAt(records, i);
     if (!(r.size >= 0) || !(r.scratch >= 0)) return false;
-    if (needsPlace(r)) sum += pad(r.size, align);
-    sum += pad(r.scratch, align);
+    const size = needsPlace(r) ? pad(r.size, align) : 0;
+    const scratch = pad(r.scratch, align);
+    if (r.buffer == buffer && max(size, scratch) > chunk) return false;
+    sum += size + scratch;
   }
-  return sum < SIZE_LIMIT;
+  return sum < (chunk < Infinity ? SIZE_LIMIT / 2 : SIZE_LIMIT);
 }
 
 // Our rules first. ggml's are tried only when their bound promises less than what ours came to.
@@ -111,9 +126,11 @@ function decide(p: Plan, l: Live): void {
   p.proved = proved;
 }
 
-// Best fit has been done by the pass; better is looked for only above the bound.
+// Best fit has been done by the pass; better is looked for only above the bound. It knows no chunks: what does not end in
+// the first one is placed anew.
 function solve(p: Plan, l: Live): void {
-  p.best = l.fit.max;
+  p.plain = l.fit.max <= p.chunk;
+  p.best = p.plain ? l.fit.max : Infinity;
   p.lowerBound = l.peak;
   p.proved = l.peak;
   const mark = p.top; // there may be a second time, and the workspace is for one

@@ -167,7 +167,7 @@ async function takeFor(engine: Engine, plan: ModelPlan): Promise<Taken> {
   const release = holdRest(engine, plan, sizes.total - (arena.usedBytes - used));
   try {
     await memory.ready();
-    await engine.probe(plan.rest.kv, plan.rest.compute);
+    await engine.probe(plan.rest);
     return { plan, memory, release };
   } catch (error) {
     release();

@@ -42,6 +42,7 @@ export interface PlanExports {
     nNodes: number,
     buffer: number,
     align: number,
+    chunk: number,
     budget: number,
     seed: number,
     pWork: number,

@@ -19,18 +19,38 @@ export interface PlanEntry {
   readonly lower: number;
   readonly upper: number;
   readonly size: number;
+  /** bytes from the start of its chunk */
   readonly offset: number;
+  readonly chunk: number;
   /** index of the record it was made for */
   readonly record: number;
   readonly scratch: boolean;
 }
 
-/** The plan of one backend buffer of a graph. Offsets themselves are in the records. */
+/**
+ * The plan of one backend's memory for a graph: one buffer, or several chunks where the backend's largest is too small.
+ * Offsets themselves are in the records, where they count on through the chunks: see {@link locate}.
+ */
 export interface GraphPlan extends PlanFigures {
+  /** bytes of each chunk, one at least; they add up to `peak` */
+  readonly chunks: readonly number[];
+  /** offsets of a chunk in the records */
+  readonly chunkSize: number;
   readonly ms: number;
   /** largest scratch of a step, bytes; inside `peak`, outside `sum` */
   readonly scratch: number;
   readonly entries: readonly PlanEntry[];
+}
+
+/** Where in which chunk an offset of the records lies. */
+export interface ChunkPlace {
+  readonly chunk: number;
+  readonly offset: number;
+}
+
+/** Finds the place of an offset; `chunkSize` may be Infinity. */
+export function locate(offset: number, chunkSize: number): ChunkPlace {
+  return { chunk: Math.floor(offset / chunkSize), offset: offset % chunkSize };
 }
 
 export interface RecordRange {
@@ -42,6 +62,8 @@ export interface RecordRange {
   readonly buffer?: number | undefined;
   /** bytes; 32 by default */
   readonly alignment?: number | undefined;
+  /** most bytes of a chunk, a multiple of the alignment; Infinity by default */
+  readonly chunkSize?: number | undefined;
   readonly budget?: number | undefined;
   readonly seed?: number | undefined;
 }
@@ -55,6 +77,7 @@ const GRAPH_BUDGET = 1e6;
  * @throws {GraphError} `bad-plan` when sizes are no sizes
  */
 export function planGraph(host: PlanHost, range: RecordRange): GraphPlan {
+  const { chunkSize = Infinity } = range;
   const n = range.nLeafs + range.nNodes;
   const work = align16(PLAN_RESULT_BYTES);
   const bytes = work + host.exports.planRecordsWorkspace(range.records, n);
@@ -66,6 +89,7 @@ export function planGraph(host: PlanHost, range: RecordRange): GraphPlan {
       range.nNodes,
       range.buffer ?? 0,
       range.alignment ?? 32,
+      chunkSize,
       range.budget ?? GRAPH_BUDGET,
       range.seed ?? 1,
       at + work,
@@ -74,11 +98,27 @@ export function planGraph(host: PlanHost, range: RecordRange): GraphPlan {
     const ms = performance.now() - start;
     if (status !== 0) throw statusError(status);
     const scratch = new DataView(host.memory.buffer, at).getFloat64(PLAN_SCRATCH, true);
-    return { ...readResult(host.memory, at), ms, scratch, entries: readEntries(host.memory, at) };
+    const figures = readResult(host.memory, at);
+    const entries = readEntries(host.memory, at, chunkSize);
+    return { ...figures, ms, scratch, entries, chunkSize, ...chunked(figures, entries, chunkSize) };
   });
 }
 
-function readEntries(memory: WasmMemory, at: number): PlanEntry[] {
+// Several chunks are as large as what lies in them; whether a smaller sum of them is impossible only the bound can tell.
+function chunked(
+  { peak, lowerBound, optimal }: PlanFigures,
+  entries: readonly PlanEntry[],
+  chunkSize: number,
+): Pick<GraphPlan, "chunks" | "peak" | "optimal"> {
+  if (peak <= chunkSize) return { chunks: [peak], peak, optimal };
+  const chunks = Array.from({ length: Math.ceil(peak / chunkSize) }, () => 0);
+  for (const { chunk, offset, size } of entries)
+    if (size > 0) chunks[chunk] = Math.max(chunks[chunk]!, offset + size);
+  const sum = chunks.reduce((bytes, n) => bytes + n, 0);
+  return { chunks, peak: sum, optimal: sum <= lowerBound };
+}
+
+function readEntries(memory: WasmMemory, at: number, chunkSize: number): PlanEntry[] {
   const v = new DataView(memory.buffer, at);
   const f = (field: number): number => v.getFloat64(field, true);
   const n = f(PLAN_COUNT);
@@ -90,7 +130,7 @@ function readEntries(memory: WasmMemory, at: number): PlanEntry[] {
     lower: lower[i] ?? 0,
     upper: upper[i] ?? 0,
     size: size[i] ?? 0,
-    offset: offset[i] ?? 0,
+    ...locate(offset[i] ?? 0, chunkSize),
     record: o < 0 ? ~o : o,
     scratch: o < 0,
   }));
