@@ -5,7 +5,8 @@ import { basename, join, resolve } from "node:path";
 import { build as esbuild } from "esbuild";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import { dataDir, describeWith } from "./data.ts";
-import { goldenFiles, goldenFolder } from "./golden/file.ts";
+import type { Halves } from "./gpu_f16.ts";
+import { goldenCases, goldenFiles, goldenFolder } from "./golden/file.ts";
 import type { Report } from "./golden/tally.ts";
 import { startWebGpuChromium } from "./hosts/chromium.ts";
 import type { Browser } from "./hosts/browser.ts";
@@ -23,6 +24,14 @@ interface ModelsResult {
   readonly variants: readonly { readonly dispatches: number; readonly stray?: string }[];
   readonly loss: object;
   readonly unhandled: readonly string[];
+}
+
+/** What hosts/gpu_modules.ts says. */
+interface ModulesResult {
+  readonly modules: number;
+  readonly withF16: number;
+  readonly refused: readonly string[];
+  readonly halves: Halves;
 }
 
 /** A bundle of a script of ours, as text. */
@@ -72,10 +81,15 @@ describeWith("golden", "golden vectors on WebGPU", () => {
       await server?.close();
     });
 
-    for (const where of ["page", "worker"]) {
+    // each begins where the one before ended
+    let next = 0;
+    for (const [where, part] of [
+      ["page", "a third"],
+      ["worker", "the rest"],
+    ] as const) {
       itNeeds(
         [CHROMIUM, PLAYWRIGHT],
-        `a quarter of them pass in a ${where}`,
+        `${part} of them pass in a ${where}`,
         async () => {
           const { line, others } = await browser.logged(
             `${server.origin}/plain/page.html?in=${where}`,
@@ -88,7 +102,13 @@ describeWith("golden", "golden vectors on WebGPU", () => {
             f16: false,
           });
           expect(result.stray).toBeUndefined();
-          expectAllWell(result.report, 80);
+          const [first, last, all] = result.ran!;
+          expect([first, all]).toEqual([next, [...goldenCases()].length]);
+          if (part === "the rest") expect(last).toBe(all);
+          next = last;
+          expectAllWell(result.report, 160);
+          const { passed, notBuilt } = result.report!;
+          expect(passed + notBuilt).toBe(last - first);
           expect(others.filter((o) => !o.startsWith("warning:"))).toEqual([]);
         },
         LIMIT_MS,
@@ -121,7 +141,17 @@ describeWith("golden", "golden vectors on WebGPU", () => {
     [deno.command, LAVAPIPE],
     "all pass in Deno, whose compiler is another and whose adapter has f16",
     async () => {
-      expectAllWell((await inDeno("conformance.ts", "--backend", "webgpu", "--json")) as Report, 350);
+      expectAllWell((await inDeno("conformance.ts", "--backend", "webgpu", "--json")) as Report, 440);
+    },
+    LIMIT_MS,
+  );
+
+  itNeeds(
+    [deno.command, LAVAPIPE],
+    "products pass in Deno without f16",
+    async () => {
+      const only = ["--without", "f16", "--only", "MM"];
+      expectAllWell((await inDeno("conformance.ts", "--backend", "webgpu", "--json", ...only)) as Report, 30);
     },
     LIMIT_MS,
   );
@@ -144,7 +174,7 @@ describeWith("golden", "golden vectors on WebGPU", () => {
         expect(dispatches).toBeGreaterThan(1000);
         expect(stray).toBeUndefined();
       }
-      expect(loss).toEqual({ error: "device-lost", same: true, again: true, liveBytes: [0, 0] });
+      expect(loss).toEqual({ code: "device-lost", same: [true, true], again: true, liveBytes: [0, 0] });
       expect(unhandled).toEqual([]);
     },
     LIMIT_MS,
@@ -152,11 +182,21 @@ describeWith("golden", "golden vectors on WebGPU", () => {
 
   itNeeds(
     [deno.command, LAVAPIPE],
-    "every shader module compiles in Deno",
+    "every shader module compiles in Deno, and kernels with f16 agree with double precision or are replaced",
     async () => {
-      const said = (await inDeno("hosts/gpu_modules.ts")) as { modules: number; refused: readonly string[] };
-      expect(said.refused).toEqual([]);
-      expect(said.modules).toBeGreaterThan(300);
+      const { modules, withF16, refused, halves } = (await inDeno("hosts/gpu_modules.ts")) as ModulesResult;
+      expect(refused).toEqual([]);
+      expect(modules).toBeGreaterThan(300);
+      expect(halves.apart).toEqual([]);
+      const labels = ["mul_mat", "mul_mat_id"].flatMap((op) => [
+        `${op} Q4_K x F32 tile32 f16`,
+        `${op} Q4_K x F32 tile64 f16`,
+      ]);
+      expect(halves.kernels).toEqual(expect.arrayContaining(labels));
+      expect(halves.kernels.length).toBeGreaterThan(50);
+      expect(withF16).toBeGreaterThanOrEqual(halves.kernels.length);
+      expect(halves.refused).toEqual(["mul_mat Q4_K x F32 tile32 f16", "mul_mat_id Q4_K x F32 tile32 f16"]);
+      expect(halves.goesOn).toBe(true);
     },
     LIMIT_MS,
   );

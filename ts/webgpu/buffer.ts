@@ -156,6 +156,7 @@ export class GpuBuffer implements Buffer {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#onDispose();
+    this.type.staging.forget(this.memory);
     this.#gpu.destroyBuffer(this.memory);
   }
 

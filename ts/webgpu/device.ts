@@ -219,6 +219,11 @@ export class GpuDevice {
     this.check();
   }
 
+  /** Says that something failed which nobody waits for: results are not to be trusted. */
+  doubt(what: string): void {
+    this.#fail("gpu-error", `webgpu: ${what}`);
+  }
+
   /** Runs `f` when the device is lost or destroyed. */
   onLost(f: () => void): void {
     this.#onLost.push(f);
