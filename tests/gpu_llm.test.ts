@@ -71,8 +71,9 @@ await describeGpu("a model on the GPU", () => {
         const mixed = await load(type, engine);
         expect(engine.memory().weights).toBeGreaterThan(0);
         expect(positionsApart(type, want, await forced(mixed, text, POSITIONS))).toEqual([]);
-        // llama.cpp rounds the activations of all layers, the GPU none, this every second one's
-        expect(likelihoodApart(type, (await mixed.evaluate(text)).meanNll, meanNll)).toEqual([]);
+        // half of the layers round their activations: Q8_0 may be 0.004 off llama.cpp's then (docs/decisions/0020)
+        const near = type === "q8_0" ? meanNll : mean_nll;
+        expect(likelihoodApart(type, (await mixed.evaluate(text)).meanNll, near)).toEqual([]);
 
         expect(engine.backends()[0]).toMatchObject({ name: "webgpu", used: true });
         expect(backend.lost).toBeUndefined();

@@ -8,6 +8,7 @@ import {
   type Reference,
   TYPES,
 } from "../agreement.ts";
+import { pinEverySecondLayer } from "../pinned.ts";
 import { loadModel, type Model } from "../../ts/llm/index.ts";
 import { startEngine } from "../../ts/runtime/engine.ts";
 import { GpuBackend } from "../../ts/webgpu/backend.ts";
@@ -27,12 +28,25 @@ async function onDevice(options: GpuOptions, reference: Reference): Promise<obje
     const cpu = await loadModel(path, { nThreads: 1, device: "cpu", nBatch: 1 });
     const model = await loadModel(path, { engine, nBatch: 1 });
     const { text, mean_nll } = likelihoodOf(type, reference);
+    const want = await forced(cpu, text, POSITIONS);
+    const { meanNll } = await model.evaluate(text);
     const apart = [
-      ...positionsApart(type, await forced(cpu, text, POSITIONS), await forced(model, text, POSITIONS)),
-      ...likelihoodApart(type, (await model.evaluate(text)).meanNll, mean_nll),
+      ...positionsApart(type, want, await forced(model, text, POSITIONS)),
+      ...likelihoodApart(type, meanNll, mean_nll),
     ];
     found.push(...apart.map((d) => `${type}: ${d}`));
     model.dispose();
+    if (options.limits === undefined) {
+      pinEverySecondLayer(engine, cpu.params.nLayer);
+      const mixed = await loadModel(path, { engine, nBatch: 1 });
+      const near = type === "q8_0" ? meanNll : mean_nll; // as in ../gpu_llm.test.ts
+      const apartMixed = [
+        ...positionsApart(type, want, await forced(mixed, text, POSITIONS)),
+        ...likelihoodApart(type, (await mixed.evaluate(text)).meanNll, near),
+      ];
+      found.push(...apartMixed.map((d) => `${type}, divided: ${d}`));
+      mixed.dispose();
+    }
     cpu.dispose();
   }
   const { caps, device, counts } = backend.gpu;
