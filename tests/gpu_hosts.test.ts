@@ -163,6 +163,17 @@ describeWith("golden", "golden vectors on WebGPU", () => {
 
   itNeeds(
     [deno.command, LAVAPIPE],
+    "random graphs, some of their nodes on the CPU, give the CPU's results in Deno",
+    async () => {
+      const said = (await inDeno("hosts/gpu_graphs.ts")) as { results: number; apart: readonly string[] };
+      expect(said.apart).toEqual([]);
+      expect(said.results).toBeGreaterThan(300);
+    },
+    LIMIT_MS,
+  );
+
+  itNeeds(
+    [deno.command, LAVAPIPE],
     "every shader module compiles in Deno",
     async () => {
       const said = (await inDeno("hosts/gpu_modules.ts")) as { modules: number; refused: readonly string[] };
