@@ -6,13 +6,13 @@ import { done, fail, jobNumber, join, leave, nextJob, post, ready } from "./cont
 import { planBuffers, planWorkspace } from "./plan/list";
 import { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace } from "./plan/records";
 import { dequantizeRow, quantizeRow } from "./quants/index";
-import { fromQuads, quadScratch, toQuads } from "./quants/quads";
+import { fromQuads, quadScratch, toQuads, toQuadsFrom } from "./quants/quads";
 import { regionAlloc, regionBytes, regionFree, regionInit, regionShortfall } from "./region";
 import { probeDot, selfTest } from "./selftest";
 
 export { bindRecords, planBuffers, planWorkspace, planRecords, planRecordsGgml, planRecordsWorkspace };
 export { dequantizeRow, probeDot, quantizeRow, selfTest };
-export { fromQuads, quadScratch, toQuads };
+export { fromQuads, quadScratch, toQuads, toQuadsFrom };
 export {
   done,
   fail,
