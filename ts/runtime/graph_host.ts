@@ -200,8 +200,8 @@ export class Engine implements GraphHost {
 
   /**
    * Plans several graphs over one compute buffer of each backend (several where its largest is too small), as large as the
-   * largest of them needs. They run one at a time: a run
-   * of one overwrites inputs and results of the others. Further shapes join with {@link Reservation.plan}.
+   * largest of them needs. They run one at a time: a run of one overwrites inputs and results of the others. Further shapes
+   * join with {@link Reservation.plan}.
    */
   reserve(graphs: readonly Graph[], options: PlanOrder = {}): Reservation {
     this.#alive();

@@ -126,12 +126,16 @@ function readEntries(memory: WasmMemory, at: number, chunkSize: number): PlanEnt
   const f64 = (field: number): Float64Array => new Float64Array(memory.buffer, f(field), n);
   const [lower, upper, owner] = [i32(PLAN_LOWER), i32(PLAN_UPPER), i32(PLAN_OWNER)];
   const [size, offset] = [f64(PLAN_BYTES), f64(PLAN_OFFSET)];
-  return Array.from(owner, (o, i) => ({
-    lower: lower[i] ?? 0,
-    upper: upper[i] ?? 0,
-    size: size[i] ?? 0,
-    ...locate(offset[i] ?? 0, chunkSize),
-    record: o < 0 ? ~o : o,
-    scratch: o < 0,
-  }));
+  return Array.from(owner, (o, i) => {
+    const at = locate(offset[i] ?? 0, chunkSize);
+    return {
+      lower: lower[i] ?? 0,
+      upper: upper[i] ?? 0,
+      size: size[i] ?? 0,
+      offset: at.offset,
+      chunk: at.chunk,
+      record: o < 0 ? ~o : o,
+      scratch: o < 0,
+    };
+  });
 }
