@@ -323,26 +323,6 @@ describe("bad input is refused with a typed error", () => {
   });
 });
 
-describe("the wasm entry alone", () => {
-  it("answers a status for counts, lifetimes and sizes it cannot take", () => {
-    const at = 1 << 20;
-    const call = (n: number, align: number, lower: number, upper: number, size: number): number => {
-      new Int32Array(host.memory.buffer, at, 2).set([lower, upper]);
-      new Float64Array(host.memory.buffer, at + 8, 1).set([size]);
-      const x = host.exports;
-      const end = Infinity;
-      return x.planBuffers(at, at + 4, at + 8, at + 16, 0, 0, n, 0, align, end, 0, 0, 1, at + 256, at + 32);
-    };
-    expect(call(-1, 1, 0, 1, 1)).toBe(abi.PlanStatus.BAD_COUNT);
-    expect(call(1, 0, 0, 1, 1)).toBe(abi.PlanStatus.BAD_COUNT);
-    expect(call(1, NaN, 0, 1, 1)).toBe(abi.PlanStatus.BAD_COUNT);
-    expect(call(1, 1, 2, 1, 1)).toBe(abi.PlanStatus.BAD_LIFETIME);
-    expect(call(1, 1, 0, 1, NaN)).toBe(abi.PlanStatus.BAD_SIZE);
-    expect(call(1, 1, 0, 1, 1.5)).toBe(abi.PlanStatus.BAD_SIZE);
-    expect(call(1, 1, -5, -4, 9)).toBe(abi.PlanStatus.OK);
-  });
-});
-
 describeWith("planning", "published instances", () => {
   const read = (name: string): readonly Lifetime[] =>
     readCsv(new TextDecoder().decode(readData("planning", name)));

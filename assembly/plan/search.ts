@@ -12,15 +12,14 @@
 // The recursion is an explicit stack of two kinds of frames: CHOICE (b was placed; on failure lift it and go on) and
 // PARTS (solve the next part). Its depth is at most two frames per buffer.
 
+import { FRAME_BYTES, LISTS_PER_BUFFER, TRAIL_PER_BUFFER } from "../abi";
 import { keep } from "./keys";
 import {
   begin,
-  FRAME_BYTES,
   Item,
   itemOf,
   liftOff,
   listed,
-  listsMax,
   place,
   raiseLow,
   Search,
@@ -28,10 +27,9 @@ import {
   Section,
   SECTION,
   settle,
-  trailMax,
   undo,
 } from "./search_state";
-import { bufferAt, getf, geti, lg, Plan, putf, puti, random, some } from "./work";
+import { bufferAt, getf, geti, lg, lgLife, Plan, putf, puti, random, some } from "./work";
 
 /** What a run came to. */
 export const IMPOSSIBLE = 0;
@@ -62,8 +60,10 @@ class Frame {
   alone: i32;
 }
 
+if (offsetof<Frame>() != FRAME_BYTES) ERROR("abi.ts: FRAME_BYTES");
+
 function topFrame(s: Search): Frame {
-  return changetype<Frame>(s.frames + <usize>(s.nFrames - 1) * FRAME_BYTES);
+  return changetype<Frame>(s.frames + <usize>((s.nFrames - 1) * FRAME_BYTES));
 }
 
 function pushFrame(s: Search, buffer: Item | null, l: i32, r: i32, mark: i32, list: i32): Frame {
@@ -152,7 +152,7 @@ function raiseAll(p: Plan, s: Search, v: i32): bool {
 
 function exhausted(p: Plan, s: Search): bool {
   if (++s.nodes > s.nodesMax || s.seen > s.seenMax) return true;
-  return s.nTrail + 4 * (p.n + p.m) > trailMax(p.n) || s.nLists + 3 * (s.r - s.l) + 2 > listsMax(p.n);
+  return s.nTrail + 4 * (p.n + p.m) > p.n * TRAIL_PER_BUFFER || s.nLists + 3 * (s.r - s.l) + 2 > p.n * LISTS_PER_BUFFER;
 }
 
 // Works on the list in hand until a buffer is placed or the list is decided.
@@ -294,10 +294,9 @@ function scoreOf(p: Plan, s: Search, b: Item): f64 {
     trouble = max(trouble, load<f64>(q.weight));
   }
   s.seen += sectionsOf(b);
-  const id = geti(p.id, b.index);
-  let v = s.lifetime * lg(f64(geti(p.upper, id)) - f64(geti(p.lower, id)));
-  v += s.size * lg(bufferAt(p, b.index).size) + s.load * lg(f64(rest) / f64(s.cap)) + b.noise;
-  return s.trouble > 0 ? v + s.trouble * lg(1 + trouble) : v;
+  let v = p.wLifetime * lgLife(p, b.index);
+  v += p.wSize * lg(bufferAt(p, b.index).size) + p.wLoad * lg(f64(rest) / f64(s.cap)) + b.noise;
+  return p.wTrouble > 0 ? v + p.wTrouble * lg(1 + trouble) : v;
 }
 
 function attempt(p: Plan, s: Search, capacity: f64): i32 {
@@ -322,18 +321,18 @@ function luby(i: i32): i32 {
 // follows the sections that failed.
 function prefer(p: Plan, s: Search): void {
   const run = ++s.run;
-  s.lifetime = run <= 2 ? 1 : 1e-3;
-  s.size = run > 4 ? 1e-6 : 1e-3;
-  s.load = run <= 2 ? 0 : 1;
-  s.trouble = 0;
+  p.wLifetime = run <= 2 ? 1 : 1e-3;
+  p.wSize = run > 4 ? 1e-6 : 1e-3;
+  p.wLoad = run <= 2 ? 0 : 1;
+  p.wTrouble = 0;
   s.slack = run & 1 ? SLACK : -1;
   s.blame = false;
   let amount: f64 = 0;
   if (run > FIXED_RUNS) {
-    s.lifetime = random(p) * 1.2;
-    s.size = random(p) * 1.2;
-    s.load = some(p, 0.5, 8);
-    s.trouble = some(p, 0.7, 2);
+    p.wLifetime = random(p) * 1.2;
+    p.wSize = random(p) * 1.2;
+    p.wLoad = some(p, 0.5, 8);
+    p.wTrouble = some(p, 0.7, 2);
     s.slack = random(p) < 0.4 ? SLACK : i32(random(p) * 4) - 1;
     s.blame = random(p) < 0.7;
     amount = some(p, 0.5, 0.3);

@@ -6,33 +6,21 @@
 //
 //   node  0 best key f64, -1 when all are placed | 8 least c1 of the unplaced | 16
 
-import { Buffer, BUFFER, bufferAt, geti, Plan, puti, take } from "./work";
+import { TREE_LEAF } from "../abi";
+import { Buffer, BUFFER, bufferAt, geti, Plan, puti } from "./work";
 
 const LEAF_SHIFT = 3;
 const LEAF = 1 << LEAF_SHIFT;
+
+if (LEAF != TREE_LEAF) ERROR("abi.ts: TREE_LEAF");
 // Stretches of up to so many buffers are looked through without a detour over their nodes.
 const SHORT = 16;
-// Two entries a level.
-const STACK_BYTES: usize = 256;
 
 
 @unmanaged
 class Node {
   best: f64;
   minC1: i32;
-}
-
-const NODE: usize = 16;
-
-function leavesFor(n: i32): i32 {
-  let leaves = 1;
-  while (leaves * LEAF < n) leaves *= 2;
-  return leaves;
-}
-
-/** Bytes for a tree over `n` buffers. */
-export function treeBytes(n: i32): usize {
-  return STACK_BYTES + <usize>(2 * leavesFor(n)) * NODE + 16;
 }
 
 
@@ -43,9 +31,9 @@ function nodeOf(p: Plan, k: i32): Node {
 
 /** Lays the tree out; keys come later. */
 export function buildTree(p: Plan): void {
-  p.leaves = leavesFor(p.n);
-  p.nodes = take(p, <usize>(2 * p.leaves) * NODE);
-  p.stack = take(p, STACK_BYTES);
+  let leaves = 1;
+  while (leaves * LEAF < p.n) leaves *= 2;
+  p.leaves = leaves;
 }
 
 // Looks again at what lies under node k; false when nothing has changed.

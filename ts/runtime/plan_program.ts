@@ -7,7 +7,7 @@ import type { Arena } from "./arena.ts";
 import type { Backend, Buffer, Planned } from "./backend.ts";
 import { holds, type PlanCache, readKey, type StoredPlan, storePlan, writePlan } from "./plan_cache.ts";
 import { type GraphPlan, planGraph } from "./planner.ts";
-import { recordCount, writeRecords } from "./records.ts";
+import { bindRecords, recordCount, writeRecords } from "./records.ts";
 import { GraphPlanView, totals } from "./plan_view.ts";
 import type { Schedule, Split } from "./scheduler/splits.ts";
 import type { Exports } from "./wasm.ts";
@@ -143,7 +143,6 @@ function planNow(
  */
 export function bindProgram(
   arena: Arena,
-  core: Exports,
   { schedule, program, records }: PlannedProgram,
   buffers: readonly (Buffer | undefined)[],
   startOf: (buffer: Buffer) => number | undefined,
@@ -153,7 +152,7 @@ export function bindProgram(
   );
   buffers.forEach((buffer, b) => {
     const address = buffer === undefined ? undefined : startOf(buffer);
-    if (address !== undefined) core.bindRecords(records, recordCount(program), b, address);
+    if (address !== undefined) bindRecords(arena, records, recordCount(program), b, address);
   });
 }
 

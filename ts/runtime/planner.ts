@@ -1,17 +1,37 @@
 // The planner over the node records of a graph.
 
 import {
-  PLAN_BYTES,
+  Flag,
+  LIFE_BYTES,
+  LIFE_ENTRY,
+  LIFE_PARENT,
+  LIFE_SCRATCH,
+  NODE_BUFFER,
+  NODE_BYTES,
+  NODE_FLAGS,
+  NODE_OFFS,
+  NODE_PARENT,
+  NODE_SCRATCH,
+  NODE_SCRATCH_OFFS,
+  NODE_SIZE,
+  NODE_VIEW_SRC,
+  PLAN_ALIGN,
+  PLAN_BUDGET,
+  PLAN_BUFFER,
+  PLAN_CHUNK,
   PLAN_COUNT,
-  PLAN_LOWER,
-  PLAN_OFFSET,
-  PLAN_OWNER,
-  PLAN_RESULT_BYTES,
-  PLAN_SCRATCH,
-  PLAN_UPPER,
+  PLAN_LEAFS,
+  PLAN_LOWER_BOUND,
+  PLAN_NODES,
+  PLAN_PEAK,
+  PLAN_PLAIN,
+  PLAN_RECORDS,
+  PLAN_WORK,
+  PlanArray,
 } from "../../assembly/abi.ts";
-import { align16, type PlanFigures, type PlanHost, readResult, statusError, withBlock } from "./plan_host.ts";
 import type { WasmMemory } from "./instance.ts";
+import { type PlanHost, SIZE_LIMIT, sizeError, withBlock } from "./plan_host.ts";
+import { type PlanFigures, PlanSpace, spaceLayout } from "./plan_space.ts";
 
 /** A buffer of a graph's plan: a tensor (with all that took its memory over in place) or the scratch of one step. */
 export interface PlanEntry {
@@ -44,49 +64,105 @@ export interface RecordRange {
   readonly alignment?: number | undefined;
   readonly budget?: number | undefined;
   readonly seed?: number | undefined;
+  /** exactly what ggml does, its liveness and its best fit; for comparison */
+  readonly ggml?: boolean | undefined;
 }
 
 // About 5 ms.
 const GRAPH_BUDGET = 1e6;
 
 /**
- * Plans one backend buffer of a graph; writes `offs`, `scratchOffs` and `parent` of its records.
+ * Plans one backend buffer of a graph; writes `offs`, `scratchOffs` and `parent` of its records, -1 where nothing was
+ * placed. Never larger than ggml's plan for the same records.
  *
  * @throws {GraphError} `bad-plan` when sizes are no sizes
  */
 export function planGraph(host: PlanHost, range: RecordRange): GraphPlan {
-  const n = range.nLeafs + range.nNodes;
-  const work = align16(PLAN_RESULT_BYTES);
-  const bytes = work + host.exports.planRecordsWorkspace(range.records, n);
-  return withBlock(host, { bytes }, (at) => {
-    const start = performance.now();
-    const status = host.exports.planRecords(
-      range.records,
-      range.nLeafs,
-      range.nNodes,
-      range.buffer ?? 0,
-      range.alignment ?? 32,
-      range.budget ?? GRAPH_BUDGET,
-      range.seed ?? 1,
-      at + work,
-      at,
-    );
-    const ms = performance.now() - start;
-    if (status !== 0) throw statusError(status);
-    const scratch = new DataView(host.memory.buffer, at).getFloat64(PLAN_SCRATCH, true);
-    return { ...readResult(host.memory, at), ms, scratch, entries: readEntries(host.memory, at) };
+  const { buffer = 0, alignment = 32, budget = GRAPH_BUDGET, seed = 1 } = range;
+  const start = performance.now();
+  const found = survey(host.memory, range, buffer, alignment);
+  const layout = spaceLayout(found);
+  return withBlock(host, layout, (at) => {
+    const s = new PlanSpace(host.memory, at, layout, seed);
+    s.setFloat(PLAN_ALIGN, alignment);
+    s.setFloat(PLAN_CHUNK, Infinity);
+    s.setFloat(PLAN_BUDGET, budget);
+    s.setInt(PLAN_PLAIN, 1);
+    s.setInt(PLAN_RECORDS, range.records);
+    s.setInt(PLAN_LEAFS, range.nLeafs);
+    s.setInt(PLAN_NODES, range.nNodes);
+    s.setInt(PLAN_BUFFER, buffer);
+    const kept = range.ggml === true ? attempt(host, s, found, false, false) : decide(host, s, found);
+    writePlaces(host.memory, range, buffer, kept);
+    const figures = { ...kept.figures, work: s.float(PLAN_WORK) };
+    return { ...figures, ms: performance.now() - start, scratch: found.scratch, entries: kept.entries };
   });
 }
 
-function readEntries(memory: WasmMemory, at: number): PlanEntry[] {
-  const v = new DataView(memory.buffer, at);
-  const f = (field: number): number => v.getFloat64(field, true);
-  const n = f(PLAN_COUNT);
-  const i32 = (field: number): Int32Array => new Int32Array(memory.buffer, f(field), n);
-  const f64 = (field: number): Float64Array => new Float64Array(memory.buffer, f(field), n);
-  const [lower, upper, owner] = [i32(PLAN_LOWER), i32(PLAN_UPPER), i32(PLAN_OWNER)];
-  const [size, offset] = [f64(PLAN_BYTES), f64(PLAN_OFFSET)];
-  return Array.from(owner, (o, i) => ({
+// What the records hold: entries at most, over all buffers; of the buffer planned the padded bytes of all tensors and the
+// largest scratch.
+interface Found {
+  readonly entries: number;
+  readonly records: number;
+  readonly sum: number;
+  readonly scratch: number;
+}
+
+function survey(memory: WasmMemory, range: RecordRange, buffer: number, align: number): Found {
+  const [i32, f64] = [new Int32Array(memory.buffer), new Float64Array(memory.buffer)];
+  const pad = (bytes: number): number => Math.ceil(bytes / align) * align;
+  const n = range.nLeafs + range.nNodes;
+  let [entries, all, sum, scratch] = [0, 0, 0, 0];
+  for (let i = 0, at = range.records; i < n; i++, at += NODE_BYTES) {
+    const [size, needs] = [f64[(at + NODE_SIZE) / 8]!, f64[(at + NODE_SCRATCH) / 8]!];
+    if (!(size >= 0) || !(needs >= 0)) throw sizeError();
+    const own = (i32[(at + NODE_FLAGS) / 4]! & Flag.EXTERNAL) === 0 && i32[(at + NODE_VIEW_SRC) / 4] === 0;
+    const bytes = own ? pad(size) : 0;
+    entries += (own ? 1 : 0) + (needs > 0 ? 1 : 0);
+    all += bytes + pad(needs);
+    if (i32[(at + NODE_BUFFER) / 4] !== buffer) continue;
+    sum += bytes;
+    scratch = Math.max(scratch, pad(needs));
+  }
+  if (!(all < SIZE_LIMIT)) throw sizeError();
+  return { entries, records: n, sum, scratch };
+}
+
+// A complete plan: what each record came to (LIFE_*), and its list.
+interface Attempt {
+  readonly figures: PlanFigures;
+  readonly lives: Int32Array;
+  readonly offset: Float64Array;
+  readonly entries: readonly PlanEntry[];
+}
+
+// Our rules first. ggml's are tried only when their bound promises less than what ours came to.
+function decide(host: PlanHost, s: PlanSpace, found: Found): Attempt {
+  host.exports.planLive(s.at, 0);
+  const ggmlBound = s.float(PLAN_LOWER_BOUND);
+  const ours = attempt(host, s, found, true, true);
+  if (ours.figures.peak <= ggmlBound) return ours;
+  const other = attempt(host, s, found, false, true);
+  return other.figures.peak < ours.figures.peak ? other : ours;
+}
+
+// The pass does best fit; better is looked for only above the bound.
+function attempt(host: PlanHost, s: PlanSpace, found: Found, ours: boolean, better: boolean): Attempt {
+  host.exports.planLive(s.at, ours ? 1 : 0);
+  if (better && s.float(PLAN_PEAK) > s.float(PLAN_LOWER_BOUND)) host.exports.planPlace(s.at);
+  const n = s.int(PLAN_COUNT);
+  return {
+    figures: s.figures(found.sum),
+    lives: s.ints(PlanArray.LIVES, (found.records * LIFE_BYTES) / 4).slice(),
+    offset: s.floats(PlanArray.OFFSET, n).slice(),
+    entries: readEntries(s, n),
+  };
+}
+
+function readEntries(s: PlanSpace, n: number): PlanEntry[] {
+  const [lower, upper] = [s.ints(PlanArray.LOWER, n), s.ints(PlanArray.UPPER, n)];
+  const [size, offset] = [s.floats(PlanArray.BYTES, n), s.floats(PlanArray.OFFSET, n)];
+  return Array.from(s.ints(PlanArray.OWNER, n), (o, i) => ({
     lower: lower[i] ?? 0,
     upper: upper[i] ?? 0,
     size: size[i] ?? 0,
@@ -94,4 +170,17 @@ function readEntries(memory: WasmMemory, at: number): PlanEntry[] {
     record: o < 0 ? ~o : o,
     scratch: o < 0,
   }));
+}
+
+function writePlaces(memory: WasmMemory, range: RecordRange, buffer: number, { lives, offset }: Attempt): void {
+  const [i32, f64] = [new Int32Array(memory.buffer), new Float64Array(memory.buffer)];
+  const place = (entry: number): number => (entry < 0 ? -1 : offset[entry]!);
+  const n = range.nLeafs + range.nNodes;
+  for (let i = 0, at = range.records; i < n; i++, at += NODE_BYTES) {
+    if (i32[(at + NODE_BUFFER) / 4] !== buffer) continue;
+    const life = (field: number): number => lives[(i * LIFE_BYTES + field) / 4]!;
+    f64[(at + NODE_OFFS) / 8] = place(life(LIFE_ENTRY));
+    f64[(at + NODE_SCRATCH_OFFS) / 8] = place(life(LIFE_SCRATCH));
+    i32[(at + NODE_PARENT) / 4] = life(LIFE_PARENT);
+  }
 }

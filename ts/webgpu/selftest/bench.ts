@@ -46,7 +46,7 @@ export class Bench {
     });
     const buffer = backend.bufferType.alloc(planned.sizes[0]!, "compute");
     try {
-      bindProgram(this.#arena, this.#core, planned, [buffer], addressOf);
+      bindProgram(this.#arena, planned, [buffer], addressOf);
       const executable = backend.compile(planned.splits[0]!, buffer);
       try {
         for (const [slot, base] of bases) base.write(data.get(slot)!);
