@@ -344,7 +344,7 @@ export const PLAN_CHUNK = 48;
 export const PLAN_COUNT = 56;
 /** i32: no pre-placed buffers, one alignment, one chunk */
 export const PLAN_PLAIN = 60;
-/** i32: pre-placed buffers */
+/** i32: pre-placed buffers that have a size and a lifetime */
 export const PLAN_FIXED_COUNT = 64;
 /** address of the node records, and how many leafs and nodes; 0 for a bare list */
 export const PLAN_RECORDS = 68;
@@ -354,15 +354,23 @@ export const PLAN_NODES = 76;
 export const PLAN_BUFFER = 80;
 /** u32: state of the random numbers, never 0 */
 export const PLAN_SEED = 84;
+/** i32: buffers to place, those with a size and a lifetime */
+export const PLAN_FREE_COUNT = 88;
 /** addresses of the arrays, in the order of PlanArray */
 export const PLAN_ARRAYS = 96;
+/** i32: leaves of the tree, a power of two; TREE_LEAF buffers each */
+export const PLAN_LEAVES = 228;
 /** f64: bytes to aim at when larger than the lower bound */
 export const PLAN_CAPACITY = 256;
-export const PLAN_HEADER_BYTES = 344;
+/** f64: highest end of a pre-placed buffer */
+export const PLAN_FLOOR = 264;
+/** f64: for the search, what all sizes and possible offsets are multiples of */
+export const PLAN_UNIT = 272;
+export const PLAN_HEADER_BYTES = 352;
 
-/** Arrays of a workspace. "entry": of the list; "buffer": with a size and a lifetime. Sizes: ts/runtime/plan_space.ts. */
+/** Arrays of a workspace. "entry": of the list; "buffer": an entry with a size and a lifetime. Sizes: ts/runtime/plan_space.ts. */
 export enum PlanArray {
-  /** i32 per buffer: its entry */
+  /** i32 per buffer: its entry. On entry the buffers to place, then the pre-placed by ascending offset */
   ID,
   /** a record of 32 bytes per buffer */
   BUFFERS,
@@ -373,7 +381,7 @@ export enum PlanArray {
   /** i32 per entry: alive in [lower, upper) */
   LOWER,
   UPPER,
-  /** f64 per entry, whole */
+  /** f64 per entry, padded */
   BYTES,
   /** records: per record, LIFE_BYTES */
   LIVES,
@@ -395,8 +403,6 @@ export enum PlanArray {
   /** the skyline */
   SEGMENTS,
   HEAP,
-  /** i32 per pre-placed: its entry, by ascending offset */
-  FIXED,
   /** sorting */
   SORT_A,
   SORT_B,

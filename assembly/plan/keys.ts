@@ -2,7 +2,7 @@
 
 import { maxOver, maxTree } from "./sections";
 import { skyline } from "./skyline";
-import { bufferAt, getf, lg, lgLife, Plan, putf, random, some } from "./work";
+import { bufferAt, getf, lifeOf, Plan, putf, random, some, weigh } from "./work";
 
 // Trouble of a section is halved everywhere once it passes this.
 const TROUBLE_MAX: f64 = 50;
@@ -24,10 +24,9 @@ function makeKeys(p: Plan): void {
   let least = Infinity;
   for (let i = 0; i < n; i++) {
     const b = bufferAt(p, i);
-    let v = p.wSize * lg(b.size) + p.wLoad * getf(p.loadMet, i);
-    v += p.wSections * lg(f64(b.c1 - b.c0));
-    if (p.wLifetime > 0) v += p.wLifetime * lgLife(p, i);
-    if (p.wTrouble > 0) v += p.wTrouble * lg(1 + maxOver(p, b));
+    let v = weigh(weigh(0, p.wSize, b.size) + p.wLoad * getf(p.loadMet, i), p.wSections, b.c1 - b.c0);
+    if (p.wLifetime > 0) v = weigh(v, p.wLifetime, lifeOf(p, i));
+    if (p.wTrouble > 0) v = weigh(v, p.wTrouble, 1 + maxOver(p, b));
     if (p.wNoise > 0) v += p.wNoise * random(p);
     b.key = v;
     least = min(least, v);
@@ -58,16 +57,6 @@ function runKeys(p: Plan): void {
   if (peak > p.lowerBound) learn(p);
 }
 
-function fixed(p: Plan, size: i32, load: i32, sections: i32): void {
-  p.wLifetime = 0;
-  p.wTrouble = 0;
-  p.wNoise = 0;
-  p.wSize = size;
-  p.wLoad = load;
-  p.wSections = sections;
-  runKeys(p);
-}
-
 /**
  * Whether more cheap stages are worth it: a long list that has no budget left is good enough close to the aim, or once much
  * was done for it.
@@ -79,21 +68,28 @@ export function another(p: Plan, aim: f64): bool {
 
 /** Area, sections, area where the load is high, size; until the peak is at most `aim`. */
 export function quick(p: Plan, aim: f64): void {
-  fixed(p, 1, 0, 1);
-  if (another(p, aim)) fixed(p, 0, 0, 1);
-  if (another(p, aim)) fixed(p, 1, 8, 1);
-  if (another(p, aim)) fixed(p, 1, 0, 0);
+  p.wLifetime = 0;
+  p.wTrouble = 0;
+  p.wNoise = 0;
+  // From the right, a digit each: sections, size, load.
+  for (let k: u64 = 0x010_811_001_011; k != 0; k >>= 12) {
+    p.wSections = f64(k & 1);
+    p.wSize = f64((k >> 4) & 1);
+    p.wLoad = f64((k >> 8) & 15);
+    runKeys(p);
+    if (!another(p, aim)) return;
+  }
 }
 
 /** Random keys until the peak is at most `aim` or the work reaches `stop`. */
 export function improve(p: Plan, aim: f64, stop: f64): void {
   while (p.best > aim && p.work < stop) {
-    p.wLifetime = some(p, 0.5, 1);
+    p.wLifetime = some(p, 5, 1);
     p.wSize = random(p) * 1.2;
-    p.wLoad = some(p, 0.5, 16);
+    p.wLoad = some(p, 5, 16);
     p.wSections = random(p) * 1.2;
-    p.wTrouble = some(p, 0.6, 2);
-    p.wNoise = some(p, 0.5, 0.3);
+    p.wTrouble = some(p, 6, 2);
+    p.wNoise = some(p, 5, 1) * 0.3;
     runKeys(p);
   }
 }

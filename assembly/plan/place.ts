@@ -8,7 +8,6 @@ import { IMPOSSIBLE, search } from "./search";
 import { Search, searchInit } from "./search_state";
 import { findSections } from "./sections";
 import { skyInit } from "./skyline";
-import { buildTree } from "./tree";
 import { getf, geti, Plan, putf } from "./work";
 
 // Above this ratio to the aim restarts of the skyline hardly ever get there, below it they often do.
@@ -22,9 +21,8 @@ const DIRECT: f64 = 0.75;
 const STEP: f64 = 0.008;
 
 /**
- * Places the list of the workspace. On entry `best` is what is known (Infinity: nothing) with its offsets in the list, and
- * is improved on until it is at most max(capacity, lower bound) or the budget is spent. Buffers without bytes or without a
- * lifetime keep the offset that they have.
+ * Places the buffers of the workspace. On entry `best` is what is known (Infinity: nothing) with its offsets in the list, and
+ * is improved on until it is at most max(capacity, lower bound) or the budget is spent.
  */
 export function planPlace(pWork: usize): void {
   const p = changetype<Plan>(pWork);
@@ -35,7 +33,6 @@ export function planPlace(pWork: usize): void {
     return;
   }
   const aim = max(p.capacity, p.lowerBound);
-  buildTree(p);
   skyInit(p);
   quick(p, aim);
   if (before == Infinity && p.plain && another(p, aim)) onlineFit(p);

@@ -29,7 +29,7 @@ import {
   settle,
   undo,
 } from "./search_state";
-import { bufferAt, getf, geti, lg, lgLife, Plan, putf, puti, random, some } from "./work";
+import { bufferAt, getf, geti, lifeOf, Plan, putf, puti, random, some, weigh } from "./work";
 
 /** What a run came to. */
 export const IMPOSSIBLE = 0;
@@ -294,9 +294,8 @@ function scoreOf(p: Plan, s: Search, b: Item): f64 {
     trouble = max(trouble, load<f64>(q.weight));
   }
   s.seen += sectionsOf(b);
-  let v = p.wLifetime * lgLife(p, b.index);
-  v += p.wSize * lg(bufferAt(p, b.index).size) + p.wLoad * lg(f64(rest) / f64(s.cap)) + b.noise;
-  return p.wTrouble > 0 ? v + p.wTrouble * lg(1 + trouble) : v;
+  const near = weigh(weigh(0, p.wSize, bufferAt(p, b.index).size), p.wLoad, f64(rest) / f64(s.cap));
+  return weigh(weigh(0, p.wLifetime, lifeOf(p, b.index)) + (near + b.noise), p.wTrouble, 1 + trouble);
 }
 
 function attempt(p: Plan, s: Search, capacity: f64): i32 {
@@ -331,11 +330,11 @@ function prefer(p: Plan, s: Search): void {
   if (run > FIXED_RUNS) {
     p.wLifetime = random(p) * 1.2;
     p.wSize = random(p) * 1.2;
-    p.wLoad = some(p, 0.5, 8);
-    p.wTrouble = some(p, 0.7, 2);
+    p.wLoad = some(p, 5, 8);
+    p.wTrouble = some(p, 7, 2);
     s.slack = random(p) < 0.4 ? SLACK : i32(random(p) * 4) - 1;
     s.blame = random(p) < 0.7;
-    amount = some(p, 0.5, 0.3);
+    amount = some(p, 5, 1) * 0.3;
   }
   for (let i = 0; i < p.n; i++) itemOf(s, i).noise = run > FIXED_RUNS ? amount * random(p) : 0;
   let most: f64 = 0;

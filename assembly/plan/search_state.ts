@@ -106,46 +106,18 @@ if (offsetof<Search>() != SEARCH_BYTES) ERROR("abi.ts: SEARCH_BYTES");
 
 /** Sets up the search, or returns null when the list is too large or too fine. */
 export function searchInit(p: Plan): Search | null {
-  const unit = commonUnit(p);
-  if (p.search == 0 || p.best / unit > UNITS_MAX) return null;
+  if (p.search == 0 || p.best / p.unit > UNITS_MAX) return null;
   const s = changetype<Search>(p.search);
   const words = (p.n + 63) >> 6;
   // The arrays are the first fields, as in the header.
   memory.copy(p.search, changetype<usize>(p) + offsetof<Plan>("items"), offsetof<Search>("rows") + sizeof<usize>());
   s.words = words;
-  s.unit = unit;
+  s.unit = p.unit;
   s.run = 0;
   const bytes = (<usize>words) << 3;
   memory.fill(s.rows, 0, <usize>(p.n + p.m) * bytes);
   fillItems(p, s, s.rows, bytes);
   return s;
-}
-
-function commonUnit(p: Plan): f64 {
-  let g: f64 = 0;
-  for (let b = 0, e = p.n + p.nFixed; b < e; b++) g = gcd(g, bufferAt(p, b).size);
-  if (p.plain) return g;
-  for (let f = p.n, e = p.n + p.nFixed; f < e; f++) g = gcd(g, bufferAt(p, f).off);
-  if (p.chunk < Infinity) g = gcd(g, p.chunk);
-  // An alignment that divides the unit asks for nothing; a finer unit may ask again for what was settled before.
-  for (let b = 0; p.aligns && b < p.n; b++) {
-    const a = getf(p.aligns, geti(p.id, b));
-    const finer = gcd(g, a);
-    if (finer == g || finer == a) continue;
-    g = finer;
-    b = -1;
-  }
-  return g;
-}
-
-function gcd(x: f64, y: f64): f64 {
-  while (y > 0) {
-    const t = y;
-    // An exact f64 remainder of whole numbers.
-    y = f64(<i64>x % <i64>y);
-    x = t;
-  }
-  return x;
 }
 
 // Lowest allowed height of b from v on; at most UNITS_MAX, which is above every capacity.

@@ -5,7 +5,7 @@
 // section is a lower bound for every plan.
 
 import { SORT_COUNTS } from "../abi";
-import { Buffer, bufferAt, getf, geti, lg, pad, Plan, putf, puti } from "./work";
+import { Buffer, bufferAt, getf, geti, lg, Plan, putf, puti } from "./work";
 
 const DIGIT = 11;
 const DIGITS = 1 << DIGIT;
@@ -13,59 +13,36 @@ const DIGITS = 1 << DIGIT;
 if (DIGITS + 1 != SORT_COUNTS) ERROR("abi.ts: SORT_COUNTS");
 
 /**
- * Reads the list: drops what has no size or no lifetime, pads, sorts, finds sections and loads. Leaves n, m, the arrays
- * of both and the lower bound, which is never raised above the one on entry. Pre-placed buffers count in the loads; n
- * leaves them out, they stand behind.
+ * Numbers the buffers by birth, finds sections and loads, and the lower bound, which is never raised above the one on
+ * entry. The pre-placed count in the loads.
  */
 export function findSections(p: Plan): void {
   const bound = p.lowerBound;
-  const free = pack(p);
-  const byLower = byBirth(p, free);
+  const byLower = byBirth(p);
   p.byUpper = sortIds(p, p.upper, p.sortA ^ p.sortB ^ byLower, p.sortC);
   sweep(p, byLower);
-  p.nFixed = p.n - free;
-  p.n = free;
   p.lowerBound = min(max(p.lowerBound, p.floor), bound);
   p.proved = p.lowerBound;
-  meetLoads(p);
+  maxTree(p, p.load);
+  for (let b = 0; b < p.n; b++) putf(p.loadMet, b, lg(maxOver(p, bufferAt(p, b)) / p.lowerBound));
+  memory.fill(p.weight, 0, (<usize>p.m) << 3);
 }
 
-// Returns how many are to be placed; n counts the pre-placed, too.
-function pack(p: Plan): i32 {
-  const most = p.nList;
-  p.n = 0;
-  for (let i = 0; i < most; i++) {
-    if (p.nFixed == 0 || getf(p.offset, i) < 0) enter(p, i);
-  }
-  const free = p.n;
-  for (let k = 0; k < p.nFixed; k++) {
-    const i = geti(p.fixed, k);
-    if (enter(p, i)) p.floor = max(p.floor, getf(p.offset, i) + pad(getf(p.bytes, i), p.align));
-  }
-  return free;
-}
-
-function enter(p: Plan, i: i32): bool {
-  const bytes = getf(p.bytes, i);
-  if (!(bytes > 0) || geti(p.upper, i) <= geti(p.lower, i)) return false;
-  puti(p.id, p.n++, i);
-  return true;
-}
-
-// Numbers the first `free` buffers by birth, pads sizes, and returns all buffers by birth.
-function byBirth(p: Plan, free: i32): usize {
+// Gives those to place their numbers, and returns all buffers by birth.
+function byBirth(p: Plan): usize {
+  const n = p.n + p.nFixed;
   const order = sortIds(p, p.lower, p.sortA, p.sortB);
   const ids = p.bestOff; // not yet in use
-  memory.copy(ids, p.id, (<usize>p.n) << 2);
+  memory.copy(ids, p.id, (<usize>n) << 2);
   let next = 0;
-  for (let k = 0; k < p.n; k++) {
+  for (let k = 0; k < n; k++) {
     let i = geti(order, k);
     const id = geti(ids, i);
-    if (i < free) i = next++;
+    if (i < p.n) i = next++;
     puti(order, k, i);
     puti(p.id, i, id);
     const b = bufferAt(p, i);
-    b.size = pad(getf(p.bytes, id), p.align);
+    b.size = getf(p.bytes, id);
     b.off = getf(p.offset, id);
   }
   return order;
@@ -82,7 +59,7 @@ function digitOf(p: Plan, by: usize, b: i32, shift: i32): i32 {
  * keys share costs a count and no move.
  */
 function sortIds(p: Plan, by: usize, a: usize, b: usize): usize {
-  const n = p.n;
+  const n = p.n + p.nFixed;
   const counts = p.counts;
   for (let i = 0; i < n; i++) puti(a, i, i);
   for (let shift = 0; shift < 32 && n > 0; shift += DIGIT) {
@@ -108,7 +85,7 @@ function sortIds(p: Plan, by: usize, a: usize, b: usize): usize {
 }
 
 function sweep(p: Plan, byLower: usize): void {
-  const n = p.n;
+  const n = p.n + p.nFixed;
   let i = 0;
   let m = 0;
   let alive: f64 = 0;
@@ -134,12 +111,6 @@ function sweep(p: Plan, byLower: usize): void {
     j++;
   }
   p.m = m;
-}
-
-function meetLoads(p: Plan): void {
-  maxTree(p, p.load);
-  for (let b = 0; b < p.n; b++) putf(p.loadMet, b, lg(maxOver(p, bufferAt(p, b)) / p.lowerBound));
-  memory.fill(p.weight, 0, (<usize>p.m) << 3);
 }
 
 /** Prepares maxOver() for values v, f64 per section. */

@@ -29,13 +29,6 @@ function nodeOf(p: Plan, k: i32): Node {
   return changetype<Node>(p.nodes + ((<usize>k) << 4));
 }
 
-/** Lays the tree out; keys come later. */
-export function buildTree(p: Plan): void {
-  let leaves = 1;
-  while (leaves * LEAF < p.n) leaves *= 2;
-  p.leaves = leaves;
-}
-
 // Looks again at what lies under node k; false when nothing has changed.
 function update(p: Plan, k: i32): bool {
   let best: f64 = -1;

@@ -13,8 +13,11 @@ import {
   PLAN_CHUNK,
   PLAN_COUNT,
   PLAN_FIXED_COUNT,
+  PLAN_FLOOR,
+  PLAN_FREE_COUNT,
   PLAN_HEADER_BYTES,
   PLAN_LEAFS,
+  PLAN_LEAVES,
   PLAN_LOWER_BOUND,
   PLAN_NODES,
   PLAN_PEAK,
@@ -22,6 +25,7 @@ import {
   PLAN_PROVED,
   PLAN_RECORDS,
   PLAN_SEED,
+  PLAN_UNIT,
   PLAN_WORK,
   PlanArray,
 } from "../abi";
@@ -71,7 +75,7 @@ export class Plan {
   buffer: i32;
   /** xorshift state */
   seed: u32;
-  /** buffers with a size and a lifetime; the pre-placed stand behind */
+  /** buffers to place; the pre-placed stand behind */
   n: i32;
   /** sections: maximal sets of buffers alive together */
   m: i32;
@@ -96,7 +100,6 @@ export class Plan {
   stack: usize;
   segments: usize;
   heap: usize;
-  fixed: usize;
   sortA: usize;
   sortB: usize;
   sortC: usize;
@@ -114,7 +117,6 @@ export class Plan {
   frames: usize;
   rows: usize;
 
-  /** leaves of the tree of the unplaced */
   leaves: i32;
   nHeap: i32;
   /** buffer whose top was the peak of the last skyline run */
@@ -126,8 +128,8 @@ export class Plan {
   /** liveness: in place through views, late leafs */
   ours: i32;
   capacity: f64;
-  /** highest end of a pre-placed buffer */
   floor: f64;
+  unit: f64;
   /** liveness: bytes alive now */
   alive: f64;
   /** best fit: highest end so far, blocks looked at */
@@ -159,14 +161,18 @@ if (offsetof<Plan>("nLeafs") != PLAN_LEAFS) ERROR("abi.ts: PLAN_LEAFS");
 if (offsetof<Plan>("nNodes") != PLAN_NODES) ERROR("abi.ts: PLAN_NODES");
 if (offsetof<Plan>("buffer") != PLAN_BUFFER) ERROR("abi.ts: PLAN_BUFFER");
 if (offsetof<Plan>("seed") != PLAN_SEED) ERROR("abi.ts: PLAN_SEED");
+if (offsetof<Plan>("n") != PLAN_FREE_COUNT) ERROR("abi.ts: PLAN_FREE_COUNT");
+if (offsetof<Plan>("leaves") != PLAN_LEAVES) ERROR("abi.ts: PLAN_LEAVES");
 if (offsetof<Plan>("capacity") != PLAN_CAPACITY) ERROR("abi.ts: PLAN_CAPACITY");
+if (offsetof<Plan>("floor") != PLAN_FLOOR) ERROR("abi.ts: PLAN_FLOOR");
+if (offsetof<Plan>("unit") != PLAN_UNIT) ERROR("abi.ts: PLAN_UNIT");
 if (offsetof<Plan>() != PLAN_HEADER_BYTES) ERROR("abi.ts: PLAN_HEADER_BYTES");
 // Arrays: the first, the last, and some between; a field more or less would move them.
 if (offsetof<Plan>("id") != PLAN_ARRAYS) ERROR("abi.ts: PLAN_ARRAYS");
 if (offsetof<Plan>("lives") != PLAN_ARRAYS + 4 * PlanArray.LIVES) ERROR("abi.ts: PlanArray.LIVES");
 if (offsetof<Plan>("owner") != PLAN_ARRAYS + 4 * PlanArray.OWNER) ERROR("abi.ts: PlanArray.OWNER");
 if (offsetof<Plan>("nodes") != PLAN_ARRAYS + 4 * PlanArray.TREE) ERROR("abi.ts: PlanArray.TREE");
-if (offsetof<Plan>("fixed") != PLAN_ARRAYS + 4 * PlanArray.FIXED) ERROR("abi.ts: PlanArray.FIXED");
+if (offsetof<Plan>("heap") != PLAN_ARRAYS + 4 * PlanArray.HEAP) ERROR("abi.ts: PlanArray.HEAP");
 if (offsetof<Plan>("items") != PLAN_ARRAYS + 4 * PlanArray.ITEMS) ERROR("abi.ts: PlanArray.ITEMS");
 if (offsetof<Plan>("leaves") != PLAN_ARRAYS + 4 * PlanArray.LENGTH) ERROR("abi.ts: PlanArray.LENGTH");
 
@@ -204,15 +210,20 @@ export function lg(x: f64): f64 {
   return f64(reinterpret<i64>(x) - 0x3ff0000000000000) * 2.220446049250313e-16;
 }
 
-/** Log2 of how long buffer i lives. */
-export function lgLife(p: Plan, i: i32): f64 {
-  const id = geti(p.id, i);
-  return lg(f64(geti(p.upper, id)) - f64(geti(p.lower, id)));
+/** v, and w times the log of x; a weight of 0 counts for nothing. */
+export function weigh(v: f64, w: f64, x: f64): f64 {
+  return w > 0 ? v + w * lg(x) : v;
 }
 
-/** Now and then, as `chance` has it, a random number in [0, most); else 0. */
-export function some(p: Plan, chance: f64, most: f64): f64 {
-  return random(p) < chance ? random(p) * most : 0;
+/** How long buffer i lives. */
+export function lifeOf(p: Plan, i: i32): f64 {
+  const id = geti(p.id, i);
+  return f64(geti(p.upper, id)) - f64(geti(p.lower, id));
+}
+
+/** In `chance` of ten times a random number in [0, most); else 0. */
+export function some(p: Plan, chance: i32, most: i32): f64 {
+  return random(p) * 10 < chance ? random(p) * most : 0;
 }
 
 /** Next random number in [0, 1). */

@@ -5,8 +5,6 @@ import {
   PLAN_BUDGET,
   PLAN_CAPACITY,
   PLAN_CHUNK,
-  PLAN_COUNT,
-  PLAN_FIXED_COUNT,
   PLAN_LOWER_BOUND,
   PLAN_PEAK,
   PLAN_PLAIN,
@@ -71,41 +69,46 @@ function whole(p: Placed): Omit<BufferPlan, "ms"> {
 
 function place(host: PlanHost, c: LifetimeColumns, r: Rules, o: CheckedOptions): Placed {
   const n = c.size.length;
-  const sum = paddedSum(c, r.base);
+  const { sum, free } = count(c, r);
   if (!(sum < SIZE_LIMIT)) throw sizeError();
-  const layout = spaceLayout({ entries: n, fixed: r.fixed.length, aligned: r.aligns !== undefined });
+  const layout = spaceLayout({ entries: n, free, aligned: r.aligns !== undefined });
   return withBlock(host, layout, (at) => {
     const s = new PlanSpace(host.memory, at, layout, o.seed);
-    ask(s, n, r, o);
+    ask(s, r, o);
     s.ints(PlanArray.LOWER, n).set(c.lower);
     s.ints(PlanArray.UPPER, n).set(c.upper);
-    s.floats(PlanArray.BYTES, n).set(c.size);
+    const bytes = s.floats(PlanArray.BYTES, n);
+    for (let i = 0; i < n; i++) bytes[i] = Math.ceil((c.size[i] ?? 0) / r.base) * r.base;
     const offsets = s.floats(PlanArray.OFFSET, n);
     if (r.offsets === undefined) offsets.fill(0);
     else offsets.set(r.offsets);
     if (r.aligns !== undefined) s.floats(PlanArray.ALIGNS, n).set(r.aligns);
-    s.ints(PlanArray.FIXED, r.fixed.length).set(r.fixed);
+    s.number(n, r.fixed);
     host.exports.planPlace(at);
     return { offsets: offsets.map((x) => Math.max(0, x)), ...s.figures(sum) };
   });
 }
 
-function ask(s: PlanSpace, n: number, r: Rules, o: CheckedOptions): void {
+// Padded bytes of all, and how many there are to place.
+function count(c: LifetimeColumns, r: Rules): { sum: number; free: number } {
+  let [sum, free] = [0, 0];
+  for (let i = 0; i < c.size.length; i++) {
+    const size = c.size[i] ?? 0;
+    sum += Math.ceil(size / r.base) * r.base;
+    const pinned = r.offsets !== undefined && (r.offsets[i] ?? -1) >= 0;
+    if (size > 0 && (c.upper[i] ?? 0) > (c.lower[i] ?? 0) && !pinned) free++;
+  }
+  return { sum, free };
+}
+
+function ask(s: PlanSpace, r: Rules, o: CheckedOptions): void {
   s.setFloat(PLAN_PEAK, Infinity);
   s.setFloat(PLAN_LOWER_BOUND, Infinity);
   s.setFloat(PLAN_ALIGN, r.base);
   s.setFloat(PLAN_CHUNK, r.chunk);
   s.setFloat(PLAN_CAPACITY, o.capacity);
   s.setFloat(PLAN_BUDGET, o.budget);
-  s.setInt(PLAN_COUNT, n);
-  s.setInt(PLAN_FIXED_COUNT, r.fixed.length);
   s.setInt(PLAN_PLAIN, r.aligns === undefined && r.fixed.length === 0 && r.chunk === Infinity ? 1 : 0);
-}
-
-function paddedSum({ size }: LifetimeColumns, align: number): number {
-  let sum = 0;
-  for (let i = 0; i < size.length; i++) sum += Math.ceil((size[i] ?? 0) / align) * align;
-  return sum;
 }
 
 // Buffers above the chunk's size are set aside, the others placed in chunks laid end to end, none across a border.

@@ -7,11 +7,18 @@ import {
   LIFE_BYTES,
   LISTS_PER_BUFFER,
   PLAN_ARRAYS,
+  PLAN_CHUNK,
+  PLAN_COUNT,
+  PLAN_FIXED_COUNT,
+  PLAN_FLOOR,
+  PLAN_FREE_COUNT,
   PLAN_HEADER_BYTES,
+  PLAN_LEAVES,
   PLAN_LOWER_BOUND,
   PLAN_PEAK,
   PLAN_PROVED,
   PLAN_SEED,
+  PLAN_UNIT,
   PLAN_WORK,
   PlanArray,
   SEARCH_BYTES,
@@ -24,12 +31,14 @@ import {
 } from "../../assembly/abi.ts";
 import type { WasmMemory } from "./instance.ts";
 
+const NONE = new Int32Array(0);
+
 /** What a workspace must have room for. */
 export interface SpaceNeeds {
   /** entries of the list */
   readonly entries: number;
-  /** pre-placed entries */
-  readonly fixed?: number | undefined;
+  /** buffers to place, where they may be fewer */
+  readonly free?: number | undefined;
   /** entries have alignments of their own */
   readonly aligned?: boolean | undefined;
   /** node records, for a graph */
@@ -55,9 +64,7 @@ export function spaceLayout(needs: SpaceNeeds): SpaceLayout {
   return { bytes, starts };
 }
 
-function arraySizes({ entries: n, fixed = 0, aligned = false, records = 0 }: SpaceNeeds): Map<number, number> {
-  const short = n <= SEARCH_MAX;
-  const row = 8 * Math.ceil(n / 64);
+function arraySizes({ entries: n, free = n, aligned = false, records = 0 }: SpaceNeeds): Map<number, number> {
   return new Map<number, number>([
     ...[PlanArray.ID, PlanArray.LOWER, PlanArray.UPPER, PlanArray.OWNER].map((a) => [a, 4 * n] as const),
     ...[PlanArray.SORT_A, PlanArray.SORT_B, PlanArray.SORT_C].map((a) => [a, 4 * n] as const),
@@ -73,14 +80,14 @@ function arraySizes({ entries: n, fixed = 0, aligned = false, records = 0 }: Spa
     [PlanArray.STACK, 256 + SEGMENT_BYTES],
     [PlanArray.SEGMENTS, SEGMENT_BYTES * (n + 1)],
     [PlanArray.HEAP, 16 * (n + 1)],
-    [PlanArray.FIXED, 4 * fixed],
     [PlanArray.COUNTS, 4 * SORT_COUNTS],
     [PlanArray.BLOCKS, 16 * (n + 2)],
-    ...(short ? searchSizes(n, row) : []),
+    ...(free <= SEARCH_MAX ? searchSizes(free) : []),
   ]);
 }
 
-function searchSizes(n: number, row: number): [number, number][] {
+function searchSizes(n: number): [number, number][] {
+  const row = 8 * Math.ceil(n / 64);
   return [
     [PlanArray.SEARCH, SEARCH_BYTES],
     [PlanArray.ITEMS, ITEM_BYTES * n],
@@ -99,6 +106,11 @@ function leaves(n: number): number {
   let count = 1;
   while (count * TREE_LEAF < n) count *= 2;
   return count;
+}
+
+function gcd(a: number, b: number): number {
+  while (b > 0) [a, b] = [b, a % b];
+  return a;
 }
 
 function align16(x: number): number {
@@ -159,6 +171,49 @@ export class PlanSpace {
   floats(array: PlanArray, n: number): Float64Array {
     const start = (this.int(PLAN_ARRAYS + 4 * array) >>> 0) / 8;
     return this.#f64.subarray(start, start + n);
+  }
+
+  /**
+   * Numbers what has bytes and a lifetime among `n` entries: first what is to be placed, then the pre-placed, which `fixed`
+   * names by ascending offset. Entries must be there.
+   */
+  number(n: number, fixed: Int32Array = NONE): void {
+    const [id, lower, upper] = [PlanArray.ID, PlanArray.LOWER, PlanArray.UPPER].map((a) => this.ints(a, n));
+    const [bytes, offset] = [this.floats(PlanArray.BYTES, n), this.floats(PlanArray.OFFSET, n)];
+    const real = (i: number): boolean => bytes[i]! > 0 && upper![i]! > lower![i]!;
+    let free = 0;
+    for (let i = 0; i < n; i++) if (real(i) && (fixed.length === 0 || offset[i]! < 0)) id![free++] = i;
+    const placed = fixed.filter(real);
+    id!.set(placed, free);
+    this.setInt(PLAN_COUNT, n);
+    this.setInt(PLAN_FREE_COUNT, free);
+    this.setInt(PLAN_FIXED_COUNT, placed.length);
+    this.setInt(PLAN_LEAVES, leaves(free));
+    this.setFloat(
+      PLAN_FLOOR,
+      placed.reduce((top, i) => Math.max(top, offset[i]! + bytes[i]!), 0),
+    );
+    if (free <= SEARCH_MAX) this.setFloat(PLAN_UNIT, this.#unit(id!.subarray(0, free), placed, bytes, offset));
+  }
+
+  // What all sizes are multiples of, and all offsets that a buffer can come to rest at.
+  #unit(free: Int32Array, placed: Int32Array, bytes: Float64Array, offset: Float64Array): number {
+    let unit = 0;
+    for (const i of free) unit = gcd(unit, bytes[i]!);
+    for (const i of placed) unit = gcd(gcd(unit, bytes[i]!), offset[i]!);
+    const chunk = this.float(PLAN_CHUNK);
+    if (chunk < Infinity) unit = gcd(unit, chunk);
+    if (this.int(PLAN_ARRAYS + 4 * PlanArray.ALIGNS) === 0) return unit;
+    // An alignment that divides the unit asks for nothing; a finer unit may ask again for what was settled before.
+    const aligns = this.floats(PlanArray.ALIGNS, bytes.length);
+    for (let k = 0; k < free.length; k++) {
+      const align = aligns[free[k]!]!;
+      const finer = gcd(unit, align);
+      if (finer === unit || finer === align) continue;
+      unit = finer;
+      k = -1;
+    }
+    return unit;
   }
 
   /** What the plan came to; `sum`: bytes without re-use. */

@@ -149,8 +149,11 @@ function decide(host: PlanHost, s: PlanSpace, found: Found): Attempt {
 // The pass does best fit; better is looked for only above the bound.
 function attempt(host: PlanHost, s: PlanSpace, found: Found, ours: boolean, better: boolean): Attempt {
   host.exports.planLive(s.at, ours ? 1 : 0);
-  if (better && s.float(PLAN_PEAK) > s.float(PLAN_LOWER_BOUND)) host.exports.planPlace(s.at);
   const n = s.int(PLAN_COUNT);
+  if (better && s.float(PLAN_PEAK) > s.float(PLAN_LOWER_BOUND)) {
+    s.number(n);
+    host.exports.planPlace(s.at);
+  }
   return {
     figures: s.figures(found.sum),
     lives: s.ints(PlanArray.LIVES, (found.records * LIFE_BYTES) / 4).slice(),
