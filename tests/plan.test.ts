@@ -10,8 +10,8 @@ import { type Lifetime, MAX_BUFFERS } from "../ts/runtime/plan_check.ts";
 import { planBuffers } from "../ts/runtime/plan_list.ts";
 import { dataDir, describeWith, readData } from "./data.ts";
 import { dynamicBestFit, lowerBoundOf } from "./plan_ggml.ts";
-import { listFaults, planWasm } from "./plan_data.ts";
-import { packing, pareto, sweepFault, toColumns, training } from "./plan_lists.ts";
+import { HEAP, listFaults, oneBlock, planWasm } from "./plan_data.ts";
+import { entriesOf, packing, pareto, sweepFault, toColumns, training } from "./plan_lists.ts";
 
 const host = planWasm();
 
@@ -87,6 +87,28 @@ describe("random lists", () => {
 
   it("leave no region behind", () => {
     expect(host.exports.regionBytes(abi.Region.SCRATCH)).toBe(0);
+  });
+});
+
+describe("a list stays within its workspace", () => {
+  const used = planWasm();
+  const alone = { memory: used.memory, exports: oneBlock(used, HEAP) };
+
+  it("however short it is", () => {
+    for (const n of [0, 1, 2, 7, 8, 9, 63, 64, 65, 300]) {
+      const c = packing(Math.max(1, n), 1, 1000, 1e6);
+      const bs = entriesOf(c).slice(0, n);
+      const plan = planBuffers(alone, bs, { budget: 1e5 });
+      expect(listFaults(bs, plan.offsets)).toEqual([]);
+    }
+  });
+
+  it("when more than can be searched are named, and few enough of them are not empty", () => {
+    const c = packing(4000, 1, 1000, 1e6);
+    const bs = entriesOf(c).concat(Array.from({ length: 500 }, () => ({ lower: 0, upper: 9, size: 0 })));
+    const plan = planBuffers(alone, bs, { budget: 3e7 });
+    expect(sweepFault(toColumns(bs), plan.offsets, plan.peak)).toBe("");
+    expect(plan.work).toBeGreaterThan(1e7);
   });
 });
 

@@ -45,7 +45,7 @@ interface Placed extends PlanFigures {
  *
  * @throws {GraphError} `bad-plan` for lifetimes, sizes, alignments or offsets that are none or contradict each other,
  * `too-large` for more than 2^24 buffers or 2^16 pre-placed ones
- * @throws {DeviceError} `out-of-memory` when the workspace (about 180 bytes a buffer) cannot be had
+ * @throws {DeviceError} `out-of-memory` when the workspace (about 190 bytes a buffer) cannot be had
  */
 export function planBuffers(
   host: PlanHost,

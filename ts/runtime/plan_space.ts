@@ -51,7 +51,7 @@ export interface SpaceLayout {
   readonly starts: readonly number[];
 }
 
-/** About 170 bytes an entry, and 5 KiB an entry for a list that is short enough to be searched. */
+/** About 190 bytes an entry, and 4 to 6 KiB a buffer more where there are few enough to be searched. */
 export function spaceLayout(needs: SpaceNeeds): SpaceLayout {
   const sizes = arraySizes(needs);
   let bytes = align16(PLAN_HEADER_BYTES);
@@ -66,13 +66,14 @@ export function spaceLayout(needs: SpaceNeeds): SpaceLayout {
 
 function arraySizes({ entries: n, free = n, aligned = false, records = 0 }: SpaceNeeds): Map<number, number> {
   return new Map<number, number>([
-    ...[PlanArray.ID, PlanArray.LOWER, PlanArray.UPPER, PlanArray.OWNER].map((a) => [a, 4 * n] as const),
+    ...[PlanArray.ID, PlanArray.LOWER, PlanArray.UPPER].map((a) => [a, 4 * n] as const),
     ...[PlanArray.SORT_A, PlanArray.SORT_B, PlanArray.SORT_C].map((a) => [a, 4 * n] as const),
     ...[PlanArray.OFFSET, PlanArray.BYTES, PlanArray.WEIGHT, PlanArray.LOAD].map((a) => [a, 8 * n] as const),
     ...[PlanArray.BEST_OFF, PlanArray.LOAD_MET].map((a) => [a, 8 * n] as const),
     [PlanArray.BUFFERS, BUFFER_BYTES * n],
     [PlanArray.LIVES, LIFE_BYTES * records],
     [PlanArray.NOW, records > 0 ? 8 * n : 0],
+    [PlanArray.OWNER, records > 0 ? 4 * n : 0],
     [PlanArray.ALIGNS, aligned ? 8 * n : 0],
     [PlanArray.MAX_TREE, 16 * n],
     [PlanArray.TREE, 32 * leaves(n)],

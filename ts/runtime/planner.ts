@@ -108,24 +108,28 @@ interface Found {
   readonly scratch: number;
 }
 
-function survey(memory: WasmMemory, range: RecordRange, buffer: number, align: number): Found {
-  const [i32, f64] = [new Int32Array(memory.buffer), new Float64Array(memory.buffer)];
-  const pad = (bytes: number): number => Math.ceil(bytes / align) * align;
+function survey({ buffer: memory }: WasmMemory, range: RecordRange, buffer: number, align: number): Found {
+  const i32 = new Int32Array(memory);
+  const f64 = new Float64Array(memory);
   const n = range.nLeafs + range.nNodes;
-  let [entries, all, sum, scratch] = [0, 0, 0, 0];
+  const found = { entries: 0, records: n, sum: 0, scratch: 0 };
+  let all = 0;
   for (let i = 0, at = range.records; i < n; i++, at += NODE_BYTES) {
-    const [size, needs] = [f64[(at + NODE_SIZE) / 8]!, f64[(at + NODE_SCRATCH) / 8]!];
-    if (!(size >= 0) || !(needs >= 0)) throw sizeError();
+    const size = f64[(at + NODE_SIZE) / 8]!;
+    const scratch = f64[(at + NODE_SCRATCH) / 8]!;
+    if (!(size >= 0) || !(scratch >= 0)) throw sizeError();
     const own = (i32[(at + NODE_FLAGS) / 4]! & Flag.EXTERNAL) === 0 && i32[(at + NODE_VIEW_SRC) / 4] === 0;
-    const bytes = own ? pad(size) : 0;
-    entries += (own ? 1 : 0) + (needs > 0 ? 1 : 0);
-    all += bytes + pad(needs);
+    const bytes = own ? Math.ceil(size / align) * align : 0;
+    const needs = Math.ceil(scratch / align) * align;
+    if (own) found.entries++;
+    if (needs > 0) found.entries++;
+    all += bytes + needs;
     if (i32[(at + NODE_BUFFER) / 4] !== buffer) continue;
-    sum += bytes;
-    scratch = Math.max(scratch, pad(needs));
+    found.sum += bytes;
+    if (needs > found.scratch) found.scratch = needs;
   }
   if (!(all < SIZE_LIMIT)) throw sizeError();
-  return { entries, records: n, sum, scratch };
+  return found;
 }
 
 // A complete plan: what each record came to (LIFE_*), and its list.
@@ -175,15 +179,15 @@ function readEntries(s: PlanSpace, n: number): PlanEntry[] {
   }));
 }
 
-function writePlaces(memory: WasmMemory, range: RecordRange, buffer: number, { lives, offset }: Attempt): void {
-  const [i32, f64] = [new Int32Array(memory.buffer), new Float64Array(memory.buffer)];
-  const place = (entry: number): number => (entry < 0 ? -1 : offset[entry]!);
+function writePlaces({ buffer: memory }: WasmMemory, range: RecordRange, buffer: number, a: Attempt): void {
+  const i32 = new Int32Array(memory);
+  const f64 = new Float64Array(memory);
+  const { lives, offset } = a;
   const n = range.nLeafs + range.nNodes;
-  for (let i = 0, at = range.records; i < n; i++, at += NODE_BYTES) {
+  for (let i = 0, at = range.records, k = 0; i < n; i++, at += NODE_BYTES, k += LIFE_BYTES / 4) {
     if (i32[(at + NODE_BUFFER) / 4] !== buffer) continue;
-    const life = (field: number): number => lives[(i * LIFE_BYTES + field) / 4]!;
-    f64[(at + NODE_OFFS) / 8] = place(life(LIFE_ENTRY));
-    f64[(at + NODE_SCRATCH_OFFS) / 8] = place(life(LIFE_SCRATCH));
-    i32[(at + NODE_PARENT) / 4] = life(LIFE_PARENT);
+    f64[(at + NODE_OFFS) / 8] = offset[lives[k + LIFE_ENTRY / 4]!] ?? -1;
+    f64[(at + NODE_SCRATCH_OFFS) / 8] = offset[lives[k + LIFE_SCRATCH / 4]!] ?? -1;
+    i32[(at + NODE_PARENT) / 4] = lives[k + LIFE_PARENT / 4]!;
   }
 }
