@@ -366,7 +366,9 @@ export const PLAN_CAPACITY = 256;
 export const PLAN_FLOOR = 264;
 /** f64: for the search, what all sizes and possible offsets are multiples of */
 export const PLAN_UNIT = 272;
-export const PLAN_HEADER_BYTES = 352;
+/** f64: padded bytes of all tensors without any re-use, scratch not counted */
+export const PLAN_SUM = 280;
+export const PLAN_HEADER_BYTES = 360;
 
 /** Arrays of a workspace. "entry": of the list; "buffer": an entry with a size and a lifetime. Sizes: ts/runtime/plan_space.ts. */
 export enum PlanArray {

@@ -3,14 +3,14 @@
 import { NODE_BYTES, CTRL_FIRST, CTRL_LAST, CTRL_NTH, CTRL_RECORDS } from "./abi";
 import { computeNodes } from "./compute";
 import { done, fail, jobNumber, join, leave, nextJob, post, ready } from "./control";
-import { planLive } from "./plan/liveness";
+import { planLive, planWrite } from "./plan/liveness";
 import { planPlace } from "./plan/place";
 import { dequantizeRow, quantizeRow } from "./quants/index";
 import { fromQuads, quadScratch, toQuads } from "./quants/quads";
 import { regionAlloc, regionBytes, regionFree, regionInit, regionShortfall } from "./region";
 import { probeDot, selfTest } from "./selftest";
 
-export { planLive, planPlace };
+export { planLive, planWrite, planPlace };
 export { dequantizeRow, probeDot, quantizeRow, selfTest };
 export { fromQuads, quadScratch, toQuads };
 export {

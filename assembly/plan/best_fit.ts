@@ -19,11 +19,10 @@ const BLOCK: usize = offsetof<Block>();
 /** Everything is free. */
 export function fitInit(p: Plan): void {
   const all = changetype<Block>(p.blocks);
-  all.offset = 0;
+  memory.fill(changetype<usize>(all), 0, BLOCK);
   all.size = Infinity;
   p.end = p.blocks + BLOCK;
-  p.top = 0;
-  p.seen = 0;
+  memory.fill(changetype<usize>(p) + offsetof<Plan>("top"), 0, 16); // and seen
 }
 
 // Moves the blocks from `at` on by `by` bytes.

@@ -96,9 +96,26 @@ function reset(p: Plan): void {
     memory.fill(x + LIFE_ENTRY, 0xff, LIFE_BYTES - LIFE_ENTRY);
   }
   fitInit(p);
-  p.alive = 0;
+  memory.fill(changetype<usize>(p) + offsetof<Plan>("sum"), 0, 16); // and alive
   p.lowerBound = 0;
   for (let i = 0, e = p.nLeafs; i < e; i++) countView(p, nodeAt(p, i));
+}
+
+/** Writes the places of the last pass into its records: `offs`, `scratchOffs`, `parent`; -1 where nothing was placed. */
+export function planWrite(pWork: usize): void {
+  const p = changetype<Plan>(pWork);
+  for (let i = 0, n = p.nLeafs + p.nNodes; i < n; i++) {
+    const r = nodeAt(p, i);
+    if (r.buffer != p.buffer) continue;
+    const x = lifeAt(p, i);
+    r.offs = placeOf(p, x.entry);
+    r.scratchOffs = placeOf(p, x.scratch);
+    r.parent = x.parent;
+  }
+}
+
+function placeOf(p: Plan, e: i32): f64 {
+  return e < 0 ? -1 : getf(p.offset, e);
 }
 
 function countView(p: Plan, n: Node): void {
@@ -149,6 +166,7 @@ function needsPlace(n: Node): bool {
 function alloc(p: Plan, n: Node, step: i32): void {
   const x = lifeOf(p, n);
   if (n.buffer != p.buffer || x.entry >= 0 || !needsPlace(n)) return;
+  p.sum += pad(n.size, p.align);
   if (n.flags & Flag.INPLACE && takeOver(p, n, x)) return;
   x.entry = enter(p, indexOf(p, n), n.size, step);
   x.held = x.entry;

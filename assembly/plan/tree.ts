@@ -4,7 +4,7 @@
 // node k has children 2k and 2k + 1, a leaf stands for LEAF buffers. Most valleys are narrow: their buffers lie under a
 // node near the leaves, and the search starts there.
 //
-//   node  0 best key f64, -1 when all are placed | 8 least c1 of the unplaced | 16
+//   node  0 best key f64, 0 when all are placed | 8 least c1 of the unplaced | 16
 
 import { TREE_LEAF } from "../abi";
 import { Buffer, BUFFER, bufferAt, geti, Plan, puti } from "./work";
@@ -31,7 +31,7 @@ function nodeOf(p: Plan, k: i32): Node {
 
 // Looks again at what lies under node k; false when nothing has changed.
 function update(p: Plan, k: i32): bool {
-  let best: f64 = -1;
+  let best: f64 = 0;
   let minC1 = i32.MAX_VALUE;
   if (k < p.leaves) {
     const a = nodeOf(p, 2 * k);
@@ -42,7 +42,7 @@ function update(p: Plan, k: i32): bool {
     const from = (k - p.leaves) << LEAF_SHIFT;
     for (let i = from, e = min(p.n, from + LEAF); i < e; i++) {
       const b = bufferAt(p, i);
-      if (b.key < 0) continue;
+      if (b.key == 0) continue;
       best = max(best, b.key);
       minC1 = min(minC1, b.c1);
     }
@@ -61,7 +61,7 @@ export function fillTree(p: Plan): void {
 
 /** Marks a buffer as placed: its key is gone. */
 export function removeBuffer(p: Plan, b: i32): void {
-  bufferAt(p, b).key = -1;
+  bufferAt(p, b).key = 0;
   for (let k = p.leaves + (b >> LEAF_SHIFT); k > 0 && update(p, k); k >>= 1) {}
 }
 
@@ -75,7 +75,7 @@ export function findInside(p: Plan, first: i32, end: i32, r: i32): i32 {
   const apart = low ^ (leaves + ((end - 1) >> LEAF_SHIFT));
   puti(stack, 0, low >> (32 - clz(apart)));
   let found = -1;
-  let high: f64 = -1;
+  let high: f64 = 0;
   let seen = 0;
   for (let depth = 1; depth;) {
     const k = geti(stack, --depth);

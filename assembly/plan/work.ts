@@ -25,6 +25,7 @@ import {
   PLAN_PROVED,
   PLAN_RECORDS,
   PLAN_SEED,
+  PLAN_SUM,
   PLAN_UNIT,
   PLAN_WORK,
   PlanArray,
@@ -33,7 +34,7 @@ import {
 /** A buffer to place. Buffers are numbered by birth. */
 @unmanaged
 export class Buffer {
-  /** preference: larger is placed first; -1 once placed */
+  /** preference: larger is placed first; 0 once placed */
   key: f64;
   /** padded to the alignment */
   size: f64;
@@ -130,6 +131,7 @@ export class Plan {
   capacity: f64;
   floor: f64;
   unit: f64;
+  sum: f64;
   /** liveness: bytes alive now */
   alive: f64;
   /** best fit: highest end so far, blocks looked at */
@@ -137,10 +139,10 @@ export class Plan {
   seen: f64;
 
   // Weights of the logs in a preference: keys.ts and search.ts.
-  wLifetime: f64;
   wSize: f64;
   wLoad: f64;
   wSections: f64;
+  wLifetime: f64;
   wTrouble: f64;
   wNoise: f64;
 }
@@ -165,6 +167,7 @@ if (offsetof<Plan>("n") != PLAN_FREE_COUNT) ERROR("abi.ts: PLAN_FREE_COUNT");
 if (offsetof<Plan>("leaves") != PLAN_LEAVES) ERROR("abi.ts: PLAN_LEAVES");
 if (offsetof<Plan>("capacity") != PLAN_CAPACITY) ERROR("abi.ts: PLAN_CAPACITY");
 if (offsetof<Plan>("floor") != PLAN_FLOOR) ERROR("abi.ts: PLAN_FLOOR");
+if (offsetof<Plan>("sum") != PLAN_SUM) ERROR("abi.ts: PLAN_SUM");
 if (offsetof<Plan>("unit") != PLAN_UNIT) ERROR("abi.ts: PLAN_UNIT");
 if (offsetof<Plan>() != PLAN_HEADER_BYTES) ERROR("abi.ts: PLAN_HEADER_BYTES");
 // Arrays: the first, the last, and some between; a field more or less would move them.

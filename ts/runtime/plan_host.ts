@@ -11,6 +11,8 @@ export interface PlanExports {
   regionShortfall(bytes: number): number;
   /** Lifetimes of the records, offsets by best fit: under our rules (1) or ggml's (0). */
   planLive(pWork: number, ours: number): void;
+  /** The places of the last pass, better ones or not, into its records. */
+  planWrite(pWork: number): void;
   /** Better offsets for the list of the workspace. */
   planPlace(pWork: number): void;
 }

@@ -99,37 +99,19 @@ export function planGraph(host: PlanHost, range: RecordRange): GraphPlan {
   });
 }
 
-// What the records hold: entries at most, over all buffers; of the buffer planned the padded bytes of all tensors and the
-// largest scratch.
-interface Found {
-  readonly entries: number;
-  readonly records: number;
-  readonly sum: number;
-  readonly scratch: number;
-}
-
-function survey({ buffer: memory }: WasmMemory, range: RecordRange, buffer: number, align: number): Found {
-  const i32 = new Int32Array(memory);
-  const f64 = new Float64Array(memory);
-  const n = range.nLeafs + range.nNodes;
-  const found = { entries: 0, records: n, sum: 0, scratch: 0 };
-  let all = 0;
-  for (let i = 0, at = range.records; i < n; i++, at += NODE_BYTES) {
-    const size = f64[(at + NODE_SIZE) / 8]!;
+// Entries of the list at most: tensors and scratches of all buffers.
+function countEntries({ buffer }: WasmMemory, range: RecordRange): number {
+  const i32 = new Int32Array(buffer);
+  const f64 = new Float64Array(buffer);
+  const end = range.records + (range.nLeafs + range.nNodes) * NODE_BYTES;
+  let entries = 0;
+  for (let at = range.records; at < end; at += NODE_BYTES) {
     const scratch = f64[(at + NODE_SCRATCH) / 8]!;
-    if (!(size >= 0) || !(scratch >= 0)) throw sizeError();
-    const own = (i32[(at + NODE_FLAGS) / 4]! & Flag.EXTERNAL) === 0 && i32[(at + NODE_VIEW_SRC) / 4] === 0;
-    const bytes = own ? Math.ceil(size / align) * align : 0;
-    const needs = Math.ceil(scratch / align) * align;
-    if (own) found.entries++;
-    if (needs > 0) found.entries++;
-    all += bytes + needs;
-    if (i32[(at + NODE_BUFFER) / 4] !== buffer) continue;
-    found.sum += bytes;
-    if (needs > found.scratch) found.scratch = needs;
+    if (!(f64[(at + NODE_SIZE) / 8]! >= 0 && scratch >= 0)) throw sizeError();
+    if ((i32[(at + NODE_FLAGS) / 4]! & Flag.EXTERNAL) === 0 && i32[(at + NODE_VIEW_SRC) / 4] === 0) entries++;
+    if (scratch > 0) entries++;
   }
-  if (!(all < SIZE_LIMIT)) throw sizeError();
-  return found;
+  return entries;
 }
 
 // A complete plan: what each record came to (LIFE_*), and its list.
@@ -177,17 +159,4 @@ function readEntries(s: PlanSpace, n: number): PlanEntry[] {
     record: o < 0 ? ~o : o,
     scratch: o < 0,
   }));
-}
-
-function writePlaces({ buffer: memory }: WasmMemory, range: RecordRange, buffer: number, a: Attempt): void {
-  const i32 = new Int32Array(memory);
-  const f64 = new Float64Array(memory);
-  const { lives, offset } = a;
-  const n = range.nLeafs + range.nNodes;
-  for (let i = 0, at = range.records, k = 0; i < n; i++, at += NODE_BYTES, k += LIFE_BYTES / 4) {
-    if (i32[(at + NODE_BUFFER) / 4] !== buffer) continue;
-    f64[(at + NODE_OFFS) / 8] = offset[lives[k + LIFE_ENTRY / 4]!] ?? -1;
-    f64[(at + NODE_SCRATCH_OFFS) / 8] = offset[lives[k + LIFE_SCRATCH / 4]!] ?? -1;
-    i32[(at + NODE_PARENT) / 4] = lives[k + LIFE_PARENT / 4]!;
-  }
 }
