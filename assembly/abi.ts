@@ -376,7 +376,7 @@ export enum PlanArray {
   ID,
   /** a record of 32 bytes per buffer */
   BUFFERS,
-  /** f64 per entry: the result, and where the pre-placed are; else -1 */
+  /** f64 per entry: the result, and where the pre-placed are; else -1. Before the first stands -1, the place of entry -1 */
   OFFSET,
   /** f64 per section: trouble seen so far */
   WEIGHT,

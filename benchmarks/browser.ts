@@ -82,7 +82,12 @@ async function once(peer: string, path: string, threads: number): Promise<PageTi
   const { chromium } = (await import(name)) as Playwright;
   const here = join(import.meta.dirname, "..");
   const server = await serve(
-    { models: dirname(path), build: import.meta.dirname, wllama: join(here, "node_modules/@wllama/wllama") },
+    {
+      models: dirname(path),
+      build: import.meta.dirname,
+      dist: join(here, "../dist"),
+      wllama: join(here, "node_modules/@wllama/wllama"),
+    },
     "/build/page/page.js",
   );
   const browser = await chromium.launch({ executablePath: EXECUTABLE, args: ARGS });

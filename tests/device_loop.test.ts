@@ -177,16 +177,13 @@ describeWith("models", "decoding on a device", () => {
     expect(got.map((g) => g.tokens)).toEqual(want);
   });
 
-  test("rejects with device-lost when the device goes in the middle", async () => {
+  test("goes on on the CPU when the device goes in the middle", async () => {
     const { device, model } = await onDevice({ delayMs: 1 });
     let n = 0;
     const onToken = (): void => void (++n === 4 && device.lose());
-    await expect(model.complete(PROMPT, { ...GREEDY, onToken })).rejects.toThrow(
-      expect.objectContaining({ name: "DeviceError", code: "device-lost" }),
-    );
-    expect(n).toBe(4);
-    // the rest of the engine is the CPU
-    expect((await model.complete(PROMPT, GREEDY)).tokens).toEqual((await onCpu(GREEDY)).tokens);
+    const want = (await onCpu(GREEDY)).tokens;
+    expect((await model.complete(PROMPT, { ...GREEDY, onToken })).tokens).toEqual(want);
+    expect((await model.complete(PROMPT, GREEDY)).tokens).toEqual(want);
   });
 
   describe("is not done", () => {

@@ -110,6 +110,18 @@ function tokenOf(core: Core, a: Attention, q: Stored, t: number): Stored {
   return core.leaf(Type.F32, [a.d, 1, a.heads], q.data + t * q.nb[1], q.nb);
 }
 
+// The same cache with the heads of a cell side by side, as a model keeps it.
+function sideBySide(core: Core, r: Stored): Stored {
+  const [d, cells, heads] = r.ne;
+  const row = rowBytes(r.type, d);
+  const data = core.alloc(row * cells * heads);
+  for (let j = 0; j < cells * heads; j++) {
+    const from = r.data + (j % heads) * r.nb[2] + Math.floor(j / heads) * r.nb[1];
+    core.bytes.copyWithin(data + j * row, from, from + row);
+  }
+  return core.leaf(r.type, [d, cells, heads], data, [r.nb[0], row * heads, row, row * heads * cells]);
+}
+
 // Cells of one text by themselves.
 function textOf(core: Core, a: Attention, x: Operands, first: number, n: number): Operands {
   const cut = (r: Stored, d: number): Stored =>
@@ -168,6 +180,71 @@ describe.each(BUILDS)("flash_attn_ext, %s", (build) => {
       }
     },
   );
+
+  test.each(ATTENTIONS.filter((a) => !a.mask).map((a) => [a.title, a] as const))(
+    "%s: keys and values whose heads lie side by side give the same bits, alone and in a batch",
+    async (_, a) => {
+      const core = await Core.load(build);
+      const x = operands(core, a);
+      const y = { ...x, k: sideBySide(core, x.k), v: sideBySide(core, x.v) };
+      const all = attention(core, a, x, { q: x.q, length: lengthOf(a) });
+      expect(attention(core, a, y, { q: x.q, length: lengthOf(a) })).toEqual(all);
+      const length = a.p0 === undefined ? undefined : [a.p0 + 1, a.p0];
+      const first = attention(core, a, y, { q: tokenOf(core, a, x.q, 0), length });
+      expect(first).toEqual(all.slice(0, a.dv * a.heads));
+    },
+  );
+
+  test("cells of F16 give the bits of the same numbers in F32: subnormals, infinities and NaN too", async () => {
+    const core = await Core.load(build);
+    const a: Attention = { ...ATTENTIONS[0]!, kvHeads: 3, heads: 6, cells: 77 };
+    const n = a.d * a.cells * a.kvHeads;
+    const next = stream(5);
+    const q = core.leaf(Type.F32, [a.d, a.tokens, a.heads], samples(a.d * a.tokens * a.heads, next));
+    const codes = (special?: number): Uint16Array => {
+      const x = Uint16Array.from({ length: n }, () => (next() + 1) * 0x8000).map((h) => h & 0xbfff);
+      if (special !== undefined) x[3 * a.d * a.cells - 5] = special; // the last cell of the last head
+      return x;
+    };
+    for (const [k, v] of [
+      [],
+      [0x7c00],
+      [0xfc00],
+      [0x7e01],
+      [undefined, 0x7c00],
+      [undefined, 0xfc00],
+      [undefined, 0xffff],
+    ]) {
+      const wide: Stored[] = [];
+      const half = [codes(k), codes(v)].map((x) => {
+        const values = core.dequantize(Type.F16, new Uint8Array(x.buffer), n);
+        wide.push(sideBySide(core, core.leaf(Type.F32, [a.d, a.cells, a.kvHeads], values)));
+        return sideBySide(core, core.leaf(Type.F16, [a.d, a.cells, a.kvHeads], x));
+      });
+      const data = { q: [], k: [], v: [], scale: 0.125 };
+      const y = attention(core, a, { q, k: half[0]!, v: half[1]!, data }, { q });
+      expect(y).toEqual(attention(core, a, { q, k: wide[0]!, v: wide[1]!, data }, { q }));
+      const rest = y.subarray(0, 4 * a.dv);
+      expect(rest.every(Number.isFinite)).toBe(true);
+      expect(y.every(Number.isFinite)).toBe(k === undefined && v === undefined);
+    }
+  });
+
+  test("keys and values far apart are read as those that are near", async () => {
+    const core = await Core.load(build);
+    const a = ATTENTIONS.find((b) => b.title === "sliding window")!;
+    const x = operands(core, a);
+    const apart = (r: Stored): Stored => {
+      const wide = sideBySide(core, r);
+      const step = 4096;
+      const data = core.alloc(step * r.ne[1]);
+      for (let j = 0; j < r.ne[1]; j++)
+        core.bytes.copyWithin(data + j * step, wide.data + j * wide.nb[1], wide.data + (j + 1) * wide.nb[1]);
+      return core.leaf(r.type, r.ne, data, [4, step, wide.nb[2], step * r.ne[1]]);
+    };
+    const y = attention(core, a, { ...x, k: apart(x.k), v: apart(x.v) }, { q: x.q, length: lengthOf(a) });
+    expect(y).toEqual(attention(core, a, x, { q: x.q, length: lengthOf(a) }));
+  });
 
   test("only live tokens are computed", async () => {
     const core = await Core.load(build);

@@ -22,6 +22,7 @@ const GREEDY: GenerateOptions = { temperature: 0, maxTokens: 12, ignoreEos: true
 await describeGpu("decoding on the GPU", () => {
   vi.setConfig({ testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS });
   const open: Model[] = [];
+  const folder = mkdtempSync(join(tmpdir(), "slackwater-"));
   let engine: Engine;
   let backend: GpuBackend;
 
@@ -37,7 +38,10 @@ await describeGpu("decoding on the GPU", () => {
     for (const model of open.splice(0).reverse()) model.dispose();
   });
 
-  afterAll(() => engine.dispose());
+  afterAll(() => {
+    engine.dispose();
+    rmSync(folder, { recursive: true });
+  });
 
   async function load(from: string, nCtx = 64): Promise<Model> {
     const model = await loadModel(from, { nBatch: 1, nCtx, engine });
@@ -47,15 +51,10 @@ await describeGpu("decoding on the GPU", () => {
 
   /** One layer of zeros: says the same token for ever. */
   async function smallest(): Promise<Model> {
-    const folder = mkdtempSync(join(tmpdir(), "slackwater-"));
-    try {
-      const file = join(folder, "zeros.gguf");
-      const shape = { nEmbd: 64, nLayer: 1, nHead: 2, nHeadKv: 1, nFf: 96, nCtx: 640, type: Type.F32 };
-      writeSynthetic(file, shape);
-      return await load(file, shape.nCtx);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    const file = join(folder, "zeros.gguf");
+    const shape = { nEmbd: 64, nLayer: 1, nHead: 2, nHeadKv: 1, nFf: 96, nCtx: 640, type: Type.F32 };
+    writeSynthetic(file, shape);
+    return load(file, shape.nCtx);
   }
 
   /** Ids with the logits read and awaited for each. */
@@ -107,14 +106,14 @@ await describeGpu("decoding on the GPU", () => {
     expect(counts.dispatches - dispatches).toBe(each + 500 * (each + 4));
   });
 
-  test("rejects with device-lost when the device goes, and leaves nothing behind", async () => {
+  test("goes on on the CPU when the device goes, which keeps nothing", async () => {
     const model = await smallest();
+    const { tokens: want } = await model.complete(PROMPT, GREEDY);
     let n = 0;
     const onToken = (): void => void (++n === 4 && backend.gpu.device.destroy());
-    await expect(model.complete(PROMPT, { ...GREEDY, onToken })).rejects.toThrow(
-      expect.objectContaining({ name: "DeviceError", code: "device-lost" }),
-    );
-    expect(n).toBeLessThan(8); // those that were there already may come
+    expect((await model.complete(PROMPT, { ...GREEDY, onToken })).tokens).toEqual(want);
+    expect(backend.lost?.code).toBe("device-lost");
+    expect(engine.memory().weights).toBeGreaterThan(0);
     engine.dispose();
     expect(backend.gpu.counts.liveBytes).toBe(0);
   });

@@ -87,6 +87,24 @@ describe.each(BUILDS)("mul_mat, %s", (build) => {
     },
   );
 
+  test.each([Type.F32, Type.Q4_0, Type.Q8_0, Type.Q4_K].map((t) => [Type[t], t] as const))(
+    "%s gives the same bits for columns alone and among more than are spread out at a time",
+    async (_, type) => {
+      const core = await Core.load(build);
+      for (const [m, n, k] of [
+        [9, 261, 256],
+        [9, 133, 8448],
+      ] as const) {
+        core.reset();
+        const { a, b } = operands(core, type, { m, n, k });
+        const all = core.read(product(core, a, b));
+        for (const i of [0, 63, 64, 122, 124, 131, n - 1]) {
+          expect(core.read(product(core, a, column(core, b, i)))).toEqual(all.slice(i * m, (i + 1) * m));
+        }
+      }
+    },
+  );
+
   test("an element of Q4_0 and Q8_0 is the f32 sum, in block order, of exact integer sums times scales", async () => {
     const core = await Core.load(build);
     const next = stream(5);

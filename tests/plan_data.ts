@@ -109,6 +109,7 @@ export function writeGraph(memory: WebAssembly.Memory, g: Graph): number {
 export interface PlanOptions {
   ggml?: boolean;
   buffer?: number;
+  chunk?: number;
   budget?: number;
   seed?: number;
 }
@@ -118,7 +119,7 @@ export function planGraph(w: PlanWasm, g: Graph, o: PlanOptions = {}): Planned {
   const behind = writeGraph(w.memory, g);
   const host = { memory: w.memory, exports: oneBlock(w, behind) };
   const range = { records: HEAP, nLeafs: g.n_leafs, nNodes: g.n_nodes, alignment: g.alignment };
-  const plan = planRecords(host, { ...range, ...o });
+  const plan = planRecords(host, { ...range, ...o, chunkSize: o.chunk });
   const v = new DataView(w.memory.buffer);
   const column = (field: number): number[] =>
     g.tensors.map((_, i) => v.getFloat64(HEAP + i * abi.NODE_BYTES + field, true));

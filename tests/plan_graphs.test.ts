@@ -52,6 +52,15 @@ describeWith("golden", "golden plans", () => {
       expect(p.peak).toBe(p.lowerBound);
       expect(p.optimal).toBe(true);
     });
+
+    it(`${g.name}: a third of it in a chunk, or its largest tensor, is valid and costs little`, () => {
+      const { lowerBound } = planGraph(w, g);
+      const chunk = Math.max(largestOf(g), padded(lowerBound / 3, g));
+      const p = planGraph(w, g, { chunk });
+      expect(faults(g, p)).toEqual([]);
+      expect(across(g, p, chunk)).toEqual([]);
+      expect(p.peak).toBeLessThanOrEqual(1.15 * lowerBound);
+    });
   }
 });
 
@@ -101,6 +110,49 @@ it("random graphs get ggml's own offsets under ggml's rules", () => {
 
 it("random graphs over two backend buffers are planned one by one", () => {
   holds(dags(50, { scratch: true, buffers: true }), 300, expectBothBuffers);
+});
+
+const padded = (bytes: number, { alignment }: Graph): number => Math.ceil(bytes / alignment) * alignment;
+
+/** Bytes of the largest tensor or scratch that is planned. */
+function largestOf(g: Graph): number {
+  const sizes = g.tensors.map((t) => (t.external || t.view_src !== null ? 0 : t.size));
+  return padded(Math.max(1, ...sizes, ...g.tensors.map((t) => t.scratch ?? 0)), g);
+}
+
+/** Tensors and scratches that lie across the border of a chunk. */
+function across(g: Graph, p: ReturnType<typeof planGraph>, chunk: number): number[] {
+  const crosses = (at: number, size: number): boolean =>
+    at >= 0 && size > 0 && Math.floor(at / chunk) !== Math.floor((at + size - 1) / chunk);
+  return g.tensors.flatMap((t, i) =>
+    crosses(p.offs[i]!, t.size) || crosses(p.scratchOffs[i]!, t.scratch ?? 0) ? [i] : [],
+  );
+}
+
+it("random graphs keep within chunks, and are planned as without where one is enough", () => {
+  const parts = fc.integer({ min: 1, max: 6 });
+  holds(fc.tuple(dags(60, { scratch: true, viewOutputs: true }), parts), 400, ([g, n]) => {
+    const whole = planGraph(w, g);
+    const chunk = Math.max(largestOf(g), padded(whole.peak / n, g));
+    const p = planGraph(w, g, { chunk });
+    expect(faults(g, p)).toEqual([]);
+    expect(across(g, p, chunk)).toEqual([]);
+    if (chunk >= whole.peak) expect(p).toEqual(whole);
+  });
+});
+
+it("a tensor larger than a chunk, a chunk smaller than the alignment and sizes near 2^53 are refused", () => {
+  const g = graph(1, [input, { count: 8, src: [0], scratch: 96, flags: ["output"] }]);
+  const status = (chunk: number, of: Graph = g): unknown => {
+    try {
+      return planGraph(w, of, { chunk }).peak;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  expect([96, 64, 31, NaN].map((chunk) => status(chunk))).toEqual([160, "status 1", "status 3", "status 3"]);
+  const half = graph(1, [{ count: 8, size: 2 ** 52 }]);
+  expect([status(2 ** 52, half), status(Infinity, half)]).toEqual(["status 1", 2 ** 52]);
 });
 
 it("random graphs get the same plan for the same seed, on a used and on a fresh instance", () => {

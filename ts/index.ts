@@ -3,7 +3,17 @@
 export { Flag, Glu, Op, Unary } from "../assembly/abi.ts";
 export { DeviceError, type ErrorDetails, FormatError, GraphError } from "./errors.ts";
 export { type ComputeOptions, Graph } from "./graph/graph.ts";
-export type { BackendPlan, Consumer, PeakStep, Plan, PlanOrder, PlanReport, Reuse } from "./graph/plan.ts";
+export type {
+  BackendPlan,
+  Consumer,
+  PeakStep,
+  Plan,
+  PlanBuffer,
+  PlanOrder,
+  PlanPlace,
+  PlanReport,
+  Reuse,
+} from "./graph/plan.ts";
 export type { Elements } from "./graph/elements.ts";
 export { leaf, Tensor, type TensorData } from "./graph/tensor.ts";
 export type { Allocation } from "./runtime/allocation.ts";

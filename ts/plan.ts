@@ -6,14 +6,14 @@ import type { Lifetime, LifetimeColumns, PlanOptions } from "./runtime/plan_chec
 import type { PlanHost } from "./runtime/plan_host.ts";
 import { type BufferPlan, planBuffers } from "./runtime/plan_list.ts";
 import { planToSVG } from "./runtime/plan_svg.ts";
-import { planReport, type ReportSource, reportToText } from "./runtime/report.ts";
+import { endToEnd, placeIn, planReport, type ReportSource, reportToText } from "./runtime/report.ts";
 import { compileCore, createMemory, instantiate, type WasmOption } from "./runtime/wasm.ts";
 
 export { DeviceError, type ErrorDetails, GraphError } from "./errors.ts";
 export type { Lifetime, LifetimeColumns, PlanOptions } from "./runtime/plan_check.ts";
 export type { BufferPlan } from "./runtime/plan_list.ts";
 export type { ReportEntry, ReportSource } from "./runtime/report.ts";
-export type { Consumer, PeakStep, PlanReport, Reuse } from "./graph/plan.ts";
+export type { Consumer, PeakStep, PlanBuffer, PlanPlace, PlanReport, Reuse } from "./graph/plan.ts";
 
 /** Options of {@link createPlanner}. */
 export interface PlannerOptions {
@@ -123,13 +123,14 @@ export class ListPlan implements BufferPlan {
   /** What report and picture are made from. */
   source(title = "plan"): ReportSource {
     const { peak, lowerBound, sum, optimal, ms, offsets, chunkOf } = this;
-    const starts: number[] = [0];
-    for (const bytes of this.chunks) starts.push((starts.at(-1) ?? 0) + bytes);
+    const buffers = endToEnd(this.chunks.map((nBytes, k) => ({ name: `chunk ${k}`, nBytes })));
+    const isOne = buffers.length < 2;
+    const none = { name: "", from: 0, nBytes: 0 }; // nothing of the list takes memory
     const entries = Array.from(offsets, (offset, i) => ({
       ...entryOf(this.#list, i),
-      offset: offset + (starts[chunkOf[i] ?? 0] ?? 0),
+      ...placeIn(buffers[chunkOf[i] ?? 0] ?? none, offset, isOne),
     }));
-    return { title, peak, lowerBound, sum, optimal, ms, entries };
+    return { title, peak, lowerBound, sum, optimal, ms, entries, ...(isOne ? {} : { buffers }) };
   }
 }
 

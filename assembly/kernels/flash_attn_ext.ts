@@ -4,42 +4,46 @@
 //   mask F16 or F32 [KV, >= N, Hm, Sm], sinks F32 [H], length I32 [2] = {live cells, position of token 0},
 //   spans I32 [2, >= N] = {first cell, end} that a token may see; the token's own cell has its index
 //
-// A row is one token of one head. Rows that share a KV head are taken up to ROWS at a time through tiles of CELLS cells
-// that are converted to f32 once; tiles start at multiples of CELLS, counted from the first cell of a span. A row's
+// A row is one token of one head. Up to ROWS rows go through tiles of CELLS cells together; cells that are not f32 are
+// converted once for all of them. Tiles start at multiples of CELLS, counted from the first cell of a span. A row's
 // result depends on its own cells only, so a batch, a single token and any number of threads give the same bits. Cells
 // that a row does not see are never read for it; cells that no row sees are never read at all.
 //
-// Of a single token, rows of several KV heads go through a tile together: a cache keeps the heads of a cell side by
+// The rows are those of one KV head, or of a single token those of several: a cache keeps the heads of a cell side by
 // side, and is read as one stream then. Head by head, every cell of every head would be a cache miss.
 //
 // Scratch of a thread, with `rows` the least of ROWS and all rows:
-// Work | Row[rows] | scores | q [rows] | accumulators [rows] | k tile | v tile
+// Work | Row[rows] | scores [rows] | q [rows] | accumulators [rows] | tile [CELLS][heads], of keys, then of values
 
 import { AttnParam, Type } from "../abi";
-import { f16ToF32 } from "../math/f16";
+import { f16RowsToF32, f16ToF32 } from "../math/f16";
 import { exp4, tanh4 } from "../math/exp";
 import { loadLanes } from "../math/lanes";
 import { accumulate, accumulateTwo, highest, scores, scoresOfTwo, weigh } from "../matmul/attention";
 import { Node, nrows, paramF, paramI, rowAt } from "../node";
 import { dequantizeRow } from "../quants/index";
+import { offsetOf } from "./convert";
 import { alibiSlope } from "./soft_max";
 
 // ts/ops/flash_attn_ext.ts counts scratch with the same numbers.
 const ROWS: i32 = 64;
 const CELLS: i32 = 32;
-// Bytes of the scores of a row, with four to spare.
-const P_BYTES: usize = 4 * 36;
+// Bytes of the scores of a row, with eight to spare.
+const P_BYTES: usize = 4 * 40;
+const WORK_BYTES: usize = 128;
+// Bytes of a cell in a tile are no more, unless one head needs them.
+const CELL_BYTES: u32 = 2048;
+// Cells that are brought into the cache at once, a multiple of CELLS: memory is slow to start on a new stretch.
+const AHEAD: i32 = 128;
 
 /** What all rows of a call share. Pointers to the parts of the scratch. */
 @unmanaged
 class Work {
   rows: usize;
-  /** scores of two rows in a tile */
   p: usize;
   q: usize;
   acc: usize;
-  k: usize;
-  v: usize;
+  buffer: usize;
   /** bytes of a padded q or k row, and of an accumulator or v row */
   nbd: usize;
   nbv: usize;
@@ -47,11 +51,23 @@ class Work {
   scale: f32;
   cap: f32;
   count: i32;
+  /** KV heads of a sequence, the first one of the rows and how many they have, and their sequence */
+  heads: i32;
+  head: i32;
+  units: i32;
+  sequence: i32;
   /** cells that some row sees */
   lo: i32;
   hi: i32;
   /** where tiles are counted from */
   origin: i32;
+  /** the open tile: its cell 0 of w.head, bytes from cell to cell and from head to head, KV heads that share one */
+  tile: usize;
+  step: usize;
+  apart: usize;
+  shared: i32;
+  /** written only */
+  seen: u32;
 }
 
 /** One token of one head. */
@@ -59,9 +75,13 @@ class Work {
 class Row {
   q: usize;
   acc: usize;
+  /** scores in the tile, then weights */
+  p: usize;
   /** its mask row, or 0 */
   mask: usize;
   out: usize;
+  /** its KV head */
+  head: i32;
   /** cells it may see, and its own */
   lo: i32;
   hi: i32;
@@ -70,6 +90,8 @@ class Row {
   sink: f32;
   top: f32;
   sum: f32;
+  /** whether it sees something of the tile */
+  shown: bool;
 }
 
 
@@ -80,22 +102,28 @@ function rowOf(w: Work, i: i32): Row {
 
 /** Parameters: scale, max bias, soft cap, precision (ignored), window, whether it looks both ways. */
 export function flashAttnExt(n: Node, ith: i32, nth: i32): void {
-  const k = n.src1!;
+  const heads = max(n.src1!.ne2, n.src2!.ne2);
   const live = n.live;
   const tokens = live == null ? n.ne2 : max(0, min(n.ne2, load<i32>(live.data)));
-  const heads = max(k.ne2, n.src2!.ne2);
   const perHead = tokens * (n.ne1 / heads);
   const total = <i64>perHead * heads * n.ne3;
   let r = <i32>((total * ith) / nth);
   const end = <i32>((total * (ith + 1)) / nth);
   if (r >= end) return;
   const w = layOut(n, n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith);
+  w.heads = heads;
+  const most = <i32>max(1, min(<usize>heads, <usize>CELL_BYTES / max(w.nbd, w.nbv)));
   while (r < end) {
+    const unit = r / perHead;
     const first = r % perHead;
     w.origin = originOf(n, first / (perHead / tokens));
-    if (tokens == 1) w.count = min(ROWS, end - r);
-    else w.count = alike(n, w.origin, first, min(ROWS, min(perHead - first, end - r)), perHead / tokens);
-    attend(n, w, r, perHead);
+    w.sequence = unit / heads;
+    w.head = unit % heads;
+    w.units = tokens == 1 ? min(most, heads - w.head) : 1;
+    w.count = min(ROWS, min(perHead * w.units - first, end - r));
+    if (tokens > 1) w.count = alike(n, w.origin, first, w.count, perHead / tokens);
+    w.units = (first + w.count - 1) / perHead + 1;
+    attend(n, w, first, perHead);
     r += w.count;
   }
 }
@@ -119,75 +147,87 @@ function layOut(n: Node, scratch: usize): Work {
   w.cap = paramF(n, AttnParam.SOFTCAP);
   w.scale = paramF(n, AttnParam.SCALE);
   if (w.cap != 0) w.scale /= w.cap;
-  w.nbd = (<usize>((n.src0!.ne0 + 3) & ~3)) << 2;
-  w.nbv = (<usize>((n.ne0 + 3) & ~3)) << 2;
-  w.rows = scratch + 64;
+  w.nbd = (<usize>((n.src0!.ne0 + 15) & ~15)) << 2;
+  w.nbv = (<usize>((n.ne0 + 15) & ~15)) << 2;
+  w.rows = scratch + WORK_BYTES;
   const rows = <usize>min(ROWS, nrows(n));
   w.p = w.rows + (rows << 6);
-  w.q = w.p + 2 * P_BYTES;
+  w.q = w.p + rows * P_BYTES;
   w.acc = w.q + rows * w.nbd;
-  w.k = w.acc + rows * w.nbv;
-  w.v = w.k + <usize>CELLS * w.nbd;
-  // padding at the end of rows counts as zero
-  if (((n.src0!.ne0 | n.ne0) & 3) != 0) memory.fill(w.k, 0, <usize>CELLS * (w.nbd + w.nbv));
+  w.buffer = w.acc + rows * w.nbv;
   return w;
 }
 
-// Rows [r, r + w.count), `perHead` to a KV head, numbered head by head and there token by token.
-function attend(n: Node, w: Work, r: i32, perHead: i32): void {
-  const heads = max(n.src1!.ne2, n.src2!.ne2);
-  const group = n.ne1 / heads;
+// Takes w.count rows through all tiles, from row `first` of the KV head w.head on, `perHead` to a KV head and there
+// token by token.
+function attend(n: Node, w: Work, first: i32, perHead: i32): void {
+  const group = n.ne1 / w.heads;
   w.lo = i32.MAX_VALUE;
   w.hi = 0;
   for (let i = 0; i < w.count; i++) {
-    const unit = (r + i) / perHead;
-    const own = (r + i) % perHead;
-    begin(n, w, i, own / group, (unit % heads) * group + (own % group), unit / heads);
+    const own = (first + i) % perHead;
+    const head = w.head + (first + i) / perHead;
+    rowOf(w, i).head = head;
+    begin(n, w, i, own / group, head * group + (own % group), w.sequence);
   }
   const start = w.origin + (max(0, w.lo - w.origin) & ~(CELLS - 1));
-  const units = (r + w.count - 1) / perHead + 1 - r / perHead;
   for (let j = start; j < w.hi; j += CELLS) {
-    if (units > 1) {
-      touch(n.src1!, j, w, heads, r / perHead, units);
-      touch(n.src2!, j, w, heads, r / perHead, units);
-    }
-    for (let i = 0; i < w.count;) {
-      const unit = (r + i) / perHead;
-      const last = min(w.count, (unit + 1) * perHead - r);
-      headStep(n, w, j, unit % heads, unit / heads, i, last);
-      i = last;
-    }
+    open(n, w, n.src1!, w.nbd, j);
+    weighAll(n, w, j);
+    open(n, w, n.src2!, w.nbv, j);
+    addValues(w, j);
   }
   for (let i = 0; i < w.count; i++) finish(w, rowOf(w, i), n.ne0);
 }
 
-// Reads a tile of keys or values of the first heads, in the order of memory where those of a cell lie side by side.
-function touch(x: Node, j: i32, w: Work, heads: i32, unit: i32, units: i32): void {
-  if (x.nb2 >= x.nb1 || x.ne3 > 1) return;
-  const head = (unit % heads) / (heads / x.ne2);
-  const bytes = min<usize>(x.nb1, <usize>min(units, x.ne2 - head) * x.nb2);
-  let seen: u32 = 0;
-  for (let c = max(j, w.lo), to = min(j + CELLS, w.hi); c < to; c++) {
-    const p = rowAt(x, c, head, 0);
-    for (let o: usize = 0; o < bytes; o += 64) seen ^= load<u8>(p + o);
+// Opens the tile of keys or values that starts at cell j, rows of nbs bytes: where they are, or converted to f32 in the
+// order of memory.
+function open(n: Node, w: Work, x: Node, nbs: usize, j: i32): void {
+  w.shared = w.heads / x.ne2;
+  const head = w.head / w.shared;
+  const heads = (w.head + w.units - 1) / w.shared + 1 - head;
+  const from = max(j, w.lo);
+  const p = rowAt(x, from, head, w.sequence / (n.ne3 / x.ne3));
+  const bytes = offsetOf(x.type, x.nb0, x.ne0);
+  const stretch = (j - w.origin) & (AHEAD - 1);
+  if (stretch == 0 || from == w.lo)
+    touch(w, p, x.nb1, <usize>(heads - 1) * x.nb2 + bytes, min(w.hi, j - stretch + AHEAD) - from);
+  const padded = (<usize>x.ne0) << 2 != nbs;
+  // far rows of a tile would share few lines of the cache
+  const there = x.type == Type.F32 && !padded && x.nb1 < CELL_BYTES;
+  w.step = there ? <usize>x.nb1 : <usize>heads * nbs;
+  w.apart = there ? <usize>x.nb2 : nbs;
+  w.tile = there ? p - <usize>(from - j) * w.step : w.buffer;
+  if (there) return;
+  const count = min(j + CELLS, w.hi) - from;
+  const py = w.tile + <usize>(from - j) * w.step;
+  if (padded) memory.fill(py, 0, <usize>count * w.step);
+  else if (heads == 1 || <usize>x.nb2 == bytes) return convertRows(x, p, py, w.step, x.ne0 * heads, count);
+  for (let h: usize = 0; h < <usize>heads; h++) {
+    convertRows(x, p + h * x.nb2, py + h * nbs, w.step, x.ne0, count);
   }
-  store<u32>(w.p, seen); // so that the reads stay
 }
 
-// Takes rows [first, last), all of KV head `head` of sequence s, through the tile that starts at cell j.
-function headStep(n: Node, w: Work, j: i32, head: i32, s: i32, first: i32, last: i32): void {
-  const k = n.src1!;
-  const v = n.src2!;
-  const heads = max(k.ne2, v.ne2);
-  const from = max(j, w.lo) - j;
-  const to = min(j + CELLS, w.hi) - j;
-  const k0 = rowAt(k, j, head / (heads / k.ne2), s / (n.ne3 / k.ne3));
-  const v0 = rowAt(v, j, head / (heads / v.ne2), s / (n.ne3 / v.ne3));
-  const pk = tileOf(k, k0, from, to, w.k, w.nbd);
-  const pv = tileOf(v, v0, from, to, w.v, w.nbv);
-  const nbk: usize = pk == w.k ? w.nbd : <usize>k.nb1;
-  const nbv: usize = pv == w.v ? w.nbv : <usize>v.nb1;
-  tileStep(n, w, first, last, j, pk, nbk, pv, nbv);
+// `rows` rows of n elements of x at px to f32 at py, `step` bytes apart.
+function convertRows(x: Node, px: usize, py: usize, step: usize, n: i32, rows: i32): void {
+  if (x.type == Type.F16 && (n & 7) == 0 && f16RowsToF32(px, x.nb1, py, step, n, rows)) return;
+  for (; rows > 0; rows--, px += x.nb1, py += step) dequantizeRow(x.type, px, py, n);
+}
+
+// Reads `bytes` of each of `rows` rows in the order of memory, so that they are in the cache.
+function touch(w: Work, p: usize, step: usize, bytes: usize, rows: i32): void {
+  if (bytes > step) return;
+  let seen: u32 = 0;
+  for (; rows > 0; rows--, p += step) {
+    for (let o: usize = 0; o < bytes; o += 64) seen ^= load<u8>(p + o);
+  }
+  w.seen = seen; // so that the reads stay
+}
+
+// Cell 0 of the open tile for a row.
+@inline
+function tileOf(w: Work, r: Row): usize {
+  return w.tile + <usize>(r.head / w.shared - w.head / w.shared) * w.apart;
 }
 
 // Sets up row i of the block: token t, head h, sequence s.
@@ -197,6 +237,7 @@ function begin(n: Node, w: Work, i: i32, t: i32, h: i32, s: i32): void {
   const r = rowOf(w, i);
   r.q = w.q + <usize>i * w.nbd;
   r.acc = w.acc + <usize>i * w.nbv;
+  r.p = w.p + <usize>i * P_BYTES;
   r.mask = mask == null ? 0 : rowAt(mask, t, h % mask.ne2, s % mask.ne3);
   r.out = rowAt(n, h, t, s);
   r.slope = alibiSlope(paramF(n, AttnParam.MAX_BIAS), h, n.ne1);
@@ -208,6 +249,7 @@ function begin(n: Node, w: Work, i: i32, t: i32, h: i32, s: i32): void {
     w.lo = min(w.lo, r.lo);
     w.hi = max(w.hi, r.hi);
   }
+  if ((q.ne0 & 15) != 0) clear(r.q, w.nbd);
   scaleRow(rowAt(q, t, h, s), r.q, q.ne0, w.scale);
   clear(r.acc, w.nbv);
 }
@@ -246,40 +288,6 @@ function setRange(n: Node, r: Row, t: i32): void {
   if (both) r.hi = min(r.hi, r.own + window / 2 + 1);
 }
 
-// Rows [from, to) of a tile as f32: where they are, or converted to `scratch` with stride nbs. p: row 0 of the tile.
-function tileOf(x: Node, p: usize, from: i32, to: i32, scratch: usize, nbs: usize): usize {
-  if (x.type == Type.F32 && (x.ne0 & 3) == 0) return p;
-  for (let i = from; i < to; i++) {
-    dequantizeRow(x.type, p + <usize>i * x.nb1, scratch + <usize>i * nbs, x.ne0);
-  }
-  return scratch;
-}
-
-// Takes rows [first, last) through the tile, two at a time where both see cells of it.
-function tileStep(
-  n: Node,
-  w: Work,
-  first: i32,
-  last: i32,
-  j: i32,
-  pk: usize,
-  nbk: usize,
-  pv: usize,
-  nbv: usize,
-): void {
-  for (let i = first; i < last;) {
-    const r = rowOf(w, i);
-    i++;
-    if (fromOf(r, j) >= toOf(r, j)) continue;
-    const s = rowOf(w, i);
-    if (i == last || fromOf(s, j) >= toOf(s, j)) stepOne(n, w, r, j, pk, nbk, pv, nbv);
-    else {
-      stepTwo(n, w, r, s, j, pk, nbk, pv, nbv);
-      i++;
-    }
-  }
-}
-
 // Cells that a row sees of the tile that starts at cell j: [from, to), counted in the tile.
 @inline
 function fromOf(r: Row, j: i32): i32 {
@@ -292,51 +300,77 @@ function toOf(r: Row, j: i32): i32 {
   return min(r.hi - j, CELLS);
 }
 
-function stepOne(n: Node, w: Work, r: Row, j: i32, pk: usize, nbk: usize, pv: usize, nbv: usize): void {
-  const a = fromOf(r, j);
-  const b = toOf(r, j);
-  scores(r.q, w.nbd, pk, nbk, a, b, w.p);
-  if (soften(n, w, r, w.p, j, a, b)) accumulate(r.acc, w.nbv, w.p, pv, nbv, a, b);
+// Weights of all rows in the open tile of keys, which starts at cell j: two rows at a time where both see cells of it.
+function weighAll(n: Node, w: Work, j: i32): void {
+  for (let i = 0; i < w.count;) {
+    const r = rowOf(w, i++);
+    r.shown = fromOf(r, j) < toOf(r, j);
+    if (!r.shown) continue;
+    const s = rowOf(w, i);
+    const pk = tileOf(w, r);
+    if (i < w.count && s.head == r.head && fromOf(s, j) < toOf(s, j)) {
+      const a = min(fromOf(r, j), fromOf(s, j));
+      const b = max(toOf(r, j), toOf(s, j));
+      scoresOfTwo(r.q, s.q, w.nbd, pk, w.step, a, b, r.p, s.p);
+      s.shown = true;
+      i++;
+    } else scores(r.q, w.nbd, pk, w.step, fromOf(r, j), toOf(r, j), r.p);
+  }
+  // one short step after the other for all rows: a row by itself would wait for each of its own results
+  for (let i = 0; i < w.count; i++) {
+    const r = rowOf(w, i);
+    if (r.shown) r.shown = settle(n, w, r, j);
+  }
+  for (let i = 0; i < w.count; i++) {
+    const r = rowOf(w, i);
+    if (r.shown) r.sum += weigh(r.p, fromOf(r, j), toOf(r, j), r.top);
+  }
 }
 
-// What only one of the two sees is hidden from the other.
-function stepTwo(
-  n: Node,
-  w: Work,
-  r: Row,
-  s: Row,
-  j: i32,
-  pk: usize,
-  nbk: usize,
-  pv: usize,
-  nbv: usize,
-): void {
-  const a = min(fromOf(r, j), fromOf(s, j));
-  const b = max(toOf(r, j), toOf(s, j));
-  const p = w.p;
-  const q = p + P_BYTES;
-  scoresOfTwo(r.q, s.q, w.nbd, pk, nbk, a, b, p, q);
-  const first = soften(n, w, r, p, j, a, b);
-  const second = soften(n, w, s, q, j, a, b);
-  if (first && second) accumulateTwo(r.acc, s.acc, w.nbv, p, q, pv, nbv, a, b);
-  else if (first) accumulate(r.acc, w.nbv, p, pv, nbv, a, b);
-  else if (second) accumulate(s.acc, w.nbv, q, pv, nbv, a, b);
+// Adds the open tile of values to all rows that see something of it.
+function addValues(w: Work, j: i32): void {
+  for (let i = 0; i < w.count;) {
+    const r = rowOf(w, i++);
+    if (!r.shown) continue;
+    const s = rowOf(w, i);
+    if (i < w.count && s.head == r.head && s.shown) {
+      addTwo(w, r, s, j);
+      i++;
+    } else addOne(w, r, fromOf(r, j), toOf(r, j));
+  }
 }
 
-// Products of cells [a, b) at p to scores to weights; false when all of them are hidden.
-function soften(n: Node, w: Work, r: Row, p: usize, j: i32, a: i32, b: i32): bool {
+// Cells [a, b), if any.
+function addOne(w: Work, r: Row, a: i32, b: i32): void {
+  if (a < b) accumulate(r.acc, w.nbv, r.p, tileOf(w, r), w.step, a, b);
+}
+
+// What both see is taken for both at once, between what is before it and what is behind.
+function addTwo(w: Work, r: Row, s: Row, j: i32): void {
+  const a = max(fromOf(r, j), fromOf(s, j));
+  const b = max(a, min(toOf(r, j), toOf(s, j)));
+  addOne(w, r, fromOf(r, j), min(a, toOf(r, j)));
+  addOne(w, s, fromOf(s, j), min(a, toOf(s, j)));
+  accumulateTwo(r.acc, s.acc, w.nbv, r.p, s.p, tileOf(w, r), w.step, a, b);
+  addOne(w, r, max(b, fromOf(r, j)), toOf(r, j));
+  addOne(w, s, max(b, fromOf(s, j)), toOf(s, j));
+}
+
+// Products of a row with keys to scores; moves it to their maximum. False when all of them are hidden.
+function settle(n: Node, w: Work, r: Row, j: i32): bool {
+  const p = r.p;
   const from = fromOf(r, j);
   const to = toOf(r, j);
   if (w.cap != 0) capScores(w.cap, p, from, to);
-  for (let c = a & ~3; c < from; c++) store<f32>(p + ((<usize>c) << 2), -Infinity);
-  for (let c = to; c < b; c++) store<f32>(p + ((<usize>c) << 2), -Infinity);
-  v128.store(p + ((<usize>b) << 2), f32x4.splat(-Infinity));
+  for (let c = from & ~3; c < from; c++) store<f32>(p + ((<usize>c) << 2), -Infinity);
+  const end = p + ((<usize>to) << 2);
+  v128.store(end, f32x4.splat(-Infinity));
+  v128.store(end, f32x4.splat(-Infinity), 16);
   if (r.mask != 0) addMask(n.src3!, p, r, j, from, to);
   else if (paramF(n, AttnParam.MAX_BIAS) > 0) addDistance(p, r, j, from, to);
-  const top = max<f32>(r.top, highest(p, a, b));
+  const top = max<f32>(r.top, highest(p, from, to));
   if (top == -Infinity) return false;
   if (top != r.top) rescale(w, r, top);
-  r.sum += weigh(p, a, b, top);
   return true;
 }
 
@@ -368,8 +402,10 @@ function addDistance(p: usize, r: Row, j: i32, a: i32, b: i32): void {
 
 // Moves a row to a new maximum.
 function rescale(w: Work, r: Row, top: f32): void {
-  const f = exp4(f32x4.splat(r.top - top));
+  const before = r.top;
   r.top = top;
+  if (before == -Infinity) return; // nothing was summed yet
+  const f = exp4(f32x4.splat(before - top));
   r.sum *= f32x4.extract_lane(f, 0);
   for (let p = r.acc, end = r.acc + w.nbv; p < end; p += 16) v128.store(p, f32x4.mul(v128.load(p), f));
 }

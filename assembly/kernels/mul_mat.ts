@@ -23,8 +23,11 @@ import { isWide } from "../quants/super";
 
 // Columns from which panels are used.
 const PANEL_COLUMNS: i32 = 4;
-// Columns spread out at a time. ts/ops/mul_mat.ts counts scratch with the same number.
+// Columns spread out at a time: each panel is unpacked once for all of them. Of block types as many as have that many
+// elements together, within these bounds. ts/ops/mul_mat.ts counts scratch with the same numbers.
 const COLUMNS: i32 = 64;
+const COLUMNS_MAX: i32 = 256;
+const ELEMENTS: i32 = 1 << 20;
 // Columns of a panel after which the next piece of the following panel's weights is fetched.
 const FETCH_COLUMNS: i32 = 4;
 // Rows that go through all columns before the next ones, when there are two or three columns.
@@ -84,8 +87,9 @@ function product(
   const pa = rowAt(a, 0, i2 / (n.ne2 / a.ne2), i3 / (n.ne3 / a.ne3));
   const pb = rowAt(b, 0, i2, i3);
   const pd = rowAt(n, 0, i2, i3);
-  for (let c = 0; c < n1; c += COLUMNS) {
-    const columns = min(COLUMNS, n1 - c);
+  const step = columnsOf(a);
+  for (let c = 0; c < n1; c += step) {
+    const columns = min(step, n1 - c);
     const px = pb + <usize>c * b.nb1;
     const py = pd + <usize>c * n.nb1;
     if (blockSize(a.type) > 1) {
@@ -96,6 +100,12 @@ function product(
       else floatRows(n, pa, px, py, columns, first, last, scratch);
     }
   }
+}
+
+// A multiple of four.
+function columnsOf(a: Node): i32 {
+  if (blockSize(a.type) == 1) return COLUMNS;
+  return max(COLUMNS, min(COLUMNS_MAX, (ELEMENTS / a.ne0) & ~3));
 }
 
 // Super-blocks, or blocks of 32?
@@ -226,7 +236,7 @@ function spreadGroup(n: Node, pb: usize, c: i32, columns: i32, split: bool, px: 
   const p1 = min(p0 + b.nb1, last);
   const p2 = split ? p1 : min(p1 + b.nb1, last);
   const p3 = split ? p1 : min(p2 + b.nb1, last);
-  if (hasSupers(a)) expandSuperGroup(p0, p1, p2, p3, a.ne0 >> 8, split, px);
+  if (hasSupers(a)) expandSuperGroup(p0, p1, p2, p3, a.ne0 >> 8, split, isWide(a.type), px);
   else {
     const zero = zeroFor(a.type, quads, true);
     expandGroup(p0, p1, p2, p3, a.ne0 >> 5, zero, spreadFor(a.type, quads, true), px);

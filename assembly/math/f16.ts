@@ -24,12 +24,25 @@ const MASKS = memory.data<u32>([
   0x8fff8fff, 0x8fff8fff, 0x8fff8fff, 0x8fff8fff,
   0x7c007c00, 0x7c007c00, 0x7c007c00, 0x7c007c00,
   0x7f807f80, 0x7f807f80, 0x7f807f80, 0x7f807f80,
+  0xfc00fc00, 0xfc00fc00, 0xfc00fc00, 0xfc00fc00,
 ], 16);
 
 // Loaded where needed: a v128 constant in the code would cost three instructions at each use.
 @inline
 function mask(i: usize): v128 {
   return v128.load(MASKS + (i << 4));
+}
+
+// Lanes a0 b0 a1 b1 and so on, 16 bits each.
+@inline
+function interleave16Low(a: v128, b: v128): v128 {
+  return i8x16.shuffle(a, b, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23);
+}
+
+
+@inline
+function interleave16High(a: v128, b: v128): v128 {
+  return i8x16.shuffle(a, b, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31);
 }
 
 /** Four f16 in the low halves of i32 lanes (upper halves: anything) to f32. */
@@ -51,17 +64,13 @@ export function f16Upper(v: v128): v128 {
 /** The first four of eight f16 as f32; `upper` is their f16Upper(). Cheaper than two times f16x4ToF32(). */
 @inline
 export function f16Low(v: v128, upper: v128): v128 {
-  const l = i16x8.shl(v, 13);
-  const f = i8x16.shuffle(l, upper, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23);
-  return f32x4.mul(f, mask(1));
+  return f32x4.mul(interleave16Low(i16x8.shl(v, 13), upper), mask(1));
 }
 
 /** The last four of eight f16 as f32. */
 @inline
 export function f16High(v: v128, upper: v128): v128 {
-  const l = i16x8.shl(v, 13);
-  const f = i8x16.shuffle(l, upper, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31);
-  return f32x4.mul(f, mask(1));
+  return f32x4.mul(interleave16High(i16x8.shl(v, 13), upper), mask(1));
 }
 
 /** Four f32 to f16 in zero-extended i32 lanes. */
@@ -134,6 +143,31 @@ export function f16RowToF32(px: usize, py: usize, n: i32): void {
     v128.store(py, f16High(v, upper), 16);
   }
   for (; py < end; py += 4, px += 2) store<f32>(py, f16ToF32(load<u16>(px)));
+}
+
+/**
+ * `rows` rows of n f16, a multiple of 8, bx bytes apart at px, to f32, by bytes apart at py. False when one of them is
+ * infinite or no number: then the result is wrong. A good deal faster than row by row.
+ */
+export function f16RowsToF32(px: usize, bx: usize, py: usize, by: usize, n: i32, rows: i32): bool {
+  const m = mask(14);
+  const f = mask(1);
+  let positive = i32x4.splat(0);
+  let negative = positive;
+  for (; rows > 0; rows--, px += bx, py += by) {
+    let x = px;
+    for (let y = py, end = py + ((<usize>n) << 2); y < end; y += 32, x += 16) {
+      const v = v128.load(x);
+      positive = i16x8.max_s(positive, v);
+      negative = i16x8.max_u(negative, v);
+      const upper = v128.and(i16x8.shr_s(v, 3), m);
+      const l = i16x8.shl(v, 13);
+      v128.store(y, f32x4.mul(interleave16Low(l, upper), f));
+      v128.store(y, f32x4.mul(interleave16High(l, upper), f), 16);
+    }
+  }
+  const special = v128.or(i16x8.ge_s(positive, mask(15)), i16x8.ge_u(negative, mask(17)));
+  return !v128.any_true(special);
 }
 
 /** `n` f32 at px to f16 at py. */

@@ -6,7 +6,6 @@
 
 import { expDown4 } from "../math/exp";
 import { hmax } from "../math/round";
-import { lane0, lane1, lane2, lane3 } from "./tile";
 
 // Lane i is the sum of argument i, (0 + 2) + (1 + 3).
 @inline
@@ -140,15 +139,20 @@ export function highest(p: usize, a: i32, b: i32): f32 {
   return sumOf(m);
 }
 
-/** Turns scores into weights e^(z - top); returns their sum. */
+/**
+ * Turns scores into weights e^(z - top); returns their sum. Scores from the multiple of four below a up to seven behind
+ * b are read, and must be -Infinity outside [a, b).
+ */
 export function weigh(p: usize, a: i32, b: i32, top: f32): f32 {
   const t = f32x4.splat(top);
   let sum = f32x4.splat(0);
-  for (let c = a & ~3; c < b; c += 4) {
-    const pc = p + ((<usize>c) << 2);
-    const e = expDown4(f32x4.sub(v128.load(pc), t));
-    v128.store(pc, e);
-    sum = f32x4.add(sum, e);
+  const end = p + ((<usize>b) << 2);
+  for (p += (<usize>(a & ~3)) << 2; p < end; p += 32) {
+    const e = expDown4(f32x4.sub(v128.load(p), t));
+    const f = expDown4(f32x4.sub(v128.load(p, 16), t));
+    v128.store(p, e);
+    v128.store(p, f, 16);
+    sum = f32x4.add(f32x4.add(sum, e), f);
   }
   return sumOf(sum);
 }
@@ -159,11 +163,17 @@ function sumOf(x: v128): f32 {
   return f32x4.extract_lane(sums(x, x, x, x), 0);
 }
 
-/** acc += weight * v over the cells; v is not read where the weight is zero. `bytes` of an accumulator. */
+/**
+ * acc += weight * v over cells [a, b); v is not read where the weight is zero. `bytes` of an accumulator, a multiple of
+ * 64.
+ */
 export function accumulate(acc: usize, bytes: usize, p: usize, pv: usize, nbv: usize, a: i32, b: i32): void {
-  for (let c = a & ~3; c < b; c += 4) {
-    const w = v128.load(p + ((<usize>c) << 2));
-    addQuad(acc, bytes, w, p + ((<usize>c) << 2), pv + <usize>c * nbv, nbv);
+  for (let c = a; c < b;) {
+    const first = c;
+    while (c < b && load<f32>(p + ((<usize>c) << 2)) != 0) c++;
+    const pw = p + ((<usize>first) << 2);
+    if (c > first) addRun(acc, bytes, pw, p + ((<usize>c) << 2), pv + <usize>first * nbv, nbv);
+    c++; // where it stands at a zero
   }
 }
 
@@ -179,90 +189,90 @@ export function accumulateTwo(
   a: i32,
   b: i32,
 ): void {
-  for (let c = a & ~3; c < b; c += 4) {
-    const o = (<usize>c) << 2;
-    const w = v128.load(p + o);
-    const x = v128.load(s + o);
-    const v = pv + <usize>c * nbv;
-    if (hasZero(w) || hasZero(x)) {
-      addQuad(acc, bytes, w, p + o, v, nbv);
-      addQuad(acd, bytes, x, s + o, v, nbv);
-    } else addFourTwice(acc, acd, bytes, w, x, v, nbv);
-  }
+  const o = (<usize>a) << 2;
+  const n = (<usize>b) << 2;
+  if (hasZero(p + o, p + n) || hasZero(s + o, s + n)) {
+    accumulate(acc, bytes, p, pv, nbv, a, b);
+    accumulate(acd, bytes, s, pv, nbv, a, b);
+  } else addRunToTwo(acc, acd, bytes, p + o, s + o, p + n, pv + <usize>a * nbv, nbv);
 }
 
-
-@inline
-function hasZero(w: v128): bool {
-  return v128.any_true(f32x4.eq(w, f32x4.splat(0)));
+// Whether one of the weights from p to `last` is zero.
+function hasZero(p: usize, last: usize): bool {
+  const zero = f32x4.splat(0);
+  let z = zero;
+  for (; p + 12 < last; p += 16) z = v128.or(z, f32x4.eq(v128.load(p), zero));
+  for (; p < last; p += 4) z = v128.or(z, f32x4.eq(v128.load32_splat(p), zero));
+  return v128.any_true(z);
 }
 
-// Four cells whose weights w stand at p.
-@inline
-function addQuad(acc: usize, bytes: usize, w: v128, p: usize, v: usize, nbv: usize): void {
-  if (hasZero(w)) addSome(acc, bytes, p, v, nbv);
-  else addFour(acc, bytes, w, v, nbv);
-}
-
-function addSome(acc: usize, bytes: usize, p: usize, v: usize, nbv: usize): void {
-  for (const stop = p + 16; p < stop; p += 4, v += nbv) {
-    if (load<f32>(p) == 0) continue;
-    const w = v128.load32_splat(p);
-    for (let i: usize = 0; i < bytes; i += 16) {
-      v128.store(acc + i, f32x4.add(v128.load(acc + i), f32x4.mul(w, v128.load(v + i))));
+// Cells with weights from p to `last`. 16 elements at a time stay in registers through all of them.
+function addRun(acc: usize, bytes: usize, p: usize, last: usize, v: usize, nbv: usize): void {
+  for (const end = acc + bytes; acc < end; acc += 64, v += 64) {
+    let a = v128.load(acc);
+    let b = v128.load(acc, 16);
+    let c = v128.load(acc, 32);
+    let d = v128.load(acc, 48);
+    let x = v;
+    for (let w = p; w < last; w += 4, x += nbv) {
+      const f = v128.load32_splat(w);
+      a = f32x4.add(a, f32x4.mul(f, v128.load(x)));
+      b = f32x4.add(b, f32x4.mul(f, v128.load(x, 16)));
+      c = f32x4.add(c, f32x4.mul(f, v128.load(x, 32)));
+      d = f32x4.add(d, f32x4.mul(f, v128.load(x, 48)));
     }
+    v128.store(acc, a);
+    v128.store(acc, b, 16);
+    v128.store(acc, c, 32);
+    v128.store(acc, d, 48);
   }
 }
 
-function addFour(acc: usize, bytes: usize, w: v128, v0: usize, nbv: usize): void {
-  const w0 = lane0(w);
-  const w1 = lane1(w);
-  const w2 = lane2(w);
-  const w3 = lane3(w);
-  let v1 = v0 + nbv;
-  let v2 = v1 + nbv;
-  let v3 = v2 + nbv;
-  for (const end = acc + bytes; acc < end; acc += 16) {
-    let s = f32x4.add(v128.load(acc), f32x4.mul(w0, v128.load(v0)));
-    s = f32x4.add(s, f32x4.mul(w1, v128.load(v1)));
-    s = f32x4.add(s, f32x4.mul(w2, v128.load(v2)));
-    v128.store(acc, f32x4.add(s, f32x4.mul(w3, v128.load(v3))));
-    v0 += 16;
-    v1 += 16;
-    v2 += 16;
-    v3 += 16;
-  }
-}
-
-function addFourTwice(acc: usize, acd: usize, bytes: usize, w: v128, x: v128, v0: usize, nbv: usize): void {
-  const w0 = lane0(w);
-  const w1 = lane1(w);
-  const w2 = lane2(w);
-  const w3 = lane3(w);
-  const x0 = lane0(x);
-  const x1 = lane1(x);
-  const x2 = lane2(x);
-  const x3 = lane3(x);
-  let v1 = v0 + nbv;
-  let v2 = v1 + nbv;
-  let v3 = v2 + nbv;
-  for (const end = acc + bytes; acc < end; acc += 16) {
-    let v = v128.load(v0);
-    let s = f32x4.add(v128.load(acc), f32x4.mul(w0, v));
-    let t = f32x4.add(v128.load(acd), f32x4.mul(x0, v));
-    v = v128.load(v1);
-    s = f32x4.add(s, f32x4.mul(w1, v));
-    t = f32x4.add(t, f32x4.mul(x1, v));
-    v = v128.load(v2);
-    s = f32x4.add(s, f32x4.mul(w2, v));
-    t = f32x4.add(t, f32x4.mul(x2, v));
-    v = v128.load(v3);
-    v128.store(acc, f32x4.add(s, f32x4.mul(w3, v)));
-    v128.store(acd, f32x4.add(t, f32x4.mul(x3, v)));
-    acd += 16;
-    v0 += 16;
-    v1 += 16;
-    v2 += 16;
-    v3 += 16;
+// As addRun(), for two rows; the weights of the other start at s.
+function addRunToTwo(
+  acc: usize,
+  acd: usize,
+  bytes: usize,
+  p: usize,
+  s: usize,
+  last: usize,
+  v: usize,
+  nbv: usize,
+): void {
+  for (const end = acc + bytes; acc < end; acc += 64, acd += 64, v += 64) {
+    let a = v128.load(acc);
+    let b = v128.load(acc, 16);
+    let c = v128.load(acc, 32);
+    let d = v128.load(acc, 48);
+    let e = v128.load(acd);
+    let f = v128.load(acd, 16);
+    let g = v128.load(acd, 32);
+    let h = v128.load(acd, 48);
+    let x = v;
+    let r = s;
+    for (let w = p; w < last; w += 4, r += 4, x += nbv) {
+      const y = v128.load32_splat(w);
+      const z = v128.load32_splat(r);
+      let k = v128.load(x);
+      a = f32x4.add(a, f32x4.mul(y, k));
+      e = f32x4.add(e, f32x4.mul(z, k));
+      k = v128.load(x, 16);
+      b = f32x4.add(b, f32x4.mul(y, k));
+      f = f32x4.add(f, f32x4.mul(z, k));
+      k = v128.load(x, 32);
+      c = f32x4.add(c, f32x4.mul(y, k));
+      g = f32x4.add(g, f32x4.mul(z, k));
+      k = v128.load(x, 48);
+      d = f32x4.add(d, f32x4.mul(y, k));
+      h = f32x4.add(h, f32x4.mul(z, k));
+    }
+    v128.store(acc, a);
+    v128.store(acc, b, 16);
+    v128.store(acc, c, 32);
+    v128.store(acc, d, 48);
+    v128.store(acd, e);
+    v128.store(acd, f, 16);
+    v128.store(acd, g, 32);
+    v128.store(acd, h, 48);
   }
 }

@@ -85,6 +85,6 @@ function expandChosen(
   const p1 = columnAt(list, min(c + 1, count - 1));
   const p2 = split ? p1 : columnAt(list, min(c + 2, count - 1));
   const p3 = split ? p1 : columnAt(list, min(c + 3, count - 1));
-  if (isSuper(type)) expandSuperGroup(p0, p1, p2, p3, nb, split, px);
+  if (isSuper(type)) expandSuperGroup(p0, p1, p2, p3, nb, split, isWide(type), px);
   else expandGroup(p0, p1, p2, p3, nb, zeroFor(type, quads, true), kind, px);
 }

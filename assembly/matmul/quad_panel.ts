@@ -176,8 +176,7 @@ function unpackSupers(type: i32, pw: usize, nb: i32, pp: usize): void {
       const s = scalesOf(type, pw, i);
       const m = hasMin(type) ? minsOf(type, pw, i) : s;
       storeScales(s, ps + ((<usize>i) << 7));
-      if (isWide(type)) storeTwice(m, zero, pm + ((<usize>i) << 7));
-      else storePairs(m, zero, pm + ((<usize>i) << 6));
+      storePairs(m, zero, pm + ((<usize>i) << 6));
     }
     unpackRuns(type, pw + codesAt(type), runBytes(formOf(type)), 8, pp);
     pw += bytesOf(type);
@@ -202,18 +201,9 @@ function firstPair(s: v128): v128 {
   return i8x16.shuffle(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
 }
 
-// Minima or scales, of 16 weights each, times the zero point, in pairs.
+// Minima or scales times the zero point, in pairs.
 function storePairs(m: v128, zero: i32, p: usize): void {
   const z = i16x8.splat(<i16>zero);
   v128.store(p, i16x8.mul(firstPair(m), z));
   v128.store(p, i16x8.mul(firstPair(i32x4.shr_u(m, 16)), z), 32);
-}
-
-// Of 32 weights each: each twice.
-function storeTwice(m: v128, zero: i32, p: usize): void {
-  const z = i32x4.splat(zero * 0x10001);
-  for (const end = p + 128; p < end; p += 32, m = i32x4.shr_u(m, 8)) {
-    const v = i16x8.shr_s(i16x8.shl(m, 8), 8);
-    v128.store(p, i16x8.mul(i8x16.shuffle(v, v, 0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13), z));
-  }
 }

@@ -6,11 +6,12 @@
 //   panel of nb super-blocks, eight rows; each part for all super-blocks
 //     codes     per four bytes of a row [row 0] .. [row 7], groups of 16 in order
 //     scales    i32, per group [row 0] .. [row 7]; 16 places, wide types use eight
-//     weights   i16 pairs, per two groups of 16 [row 0] .. [row 7]: minima, or zero point times scale
+//     weights   i16 pairs, per two groups [row 0] .. [row 7]: minima, or zero point times scale; eight places, wide types
+//               use four: their groups are of 32
 //     d, dmin   f32, [row 0] .. [row 7] each
 //   group of four lanes: four columns, or lo and hi of two (matmul/columns.ts)
 //     codes     per four bytes [lane 0] .. [lane 3]
-//     sums      i16 pairs of 16 activations each, per two groups [lane 0] .. [lane 3]
+//     sums      i16 pairs of 16 activations each, for wide types of 32, per two groups [lane 0] .. [lane 3]
 //     scales    f32, [lane 0] .. [lane 3]
 
 import { Type } from "../abi";
@@ -70,20 +71,17 @@ export function expandSuperGroup(
   p3: usize,
   nb: i32,
   split: bool,
+  wide: bool,
   px: usize,
 ): void {
   let ps = px + sumsAt(nb);
   let pd = ps + ((<usize>nb) << 7);
   for (let b = 0; b < nb; b++, ps += 128, pd += 16) {
-    storeTransposed(ps, 16, v128.load(p0, 260), v128.load(p1, 260), v128.load(p2, 260), v128.load(p3, 260));
-    storeTransposed(
-      ps + 64,
-      16,
-      v128.load(p0, 276),
-      v128.load(p1, 276),
-      v128.load(p2, 276),
-      v128.load(p3, 276),
-    );
+    if (wide) storeTransposed(ps, 16, sums32(p0), sums32(p1), sums32(p2), sums32(p3));
+    else {
+      storeSums(p0 + 260, p1 + 260, p2 + 260, p3 + 260, ps);
+      storeSums(p0 + 276, p1 + 276, p2 + 276, p3 + 276, ps + 64);
+    }
     let d = v128.load32_splat(p0);
     d = v128.load32_lane(p1, d, 1);
     d = v128.load32_lane(p2, d, 2);
@@ -99,6 +97,19 @@ export function expandSuperGroup(
     p2 += BYTES;
     p3 += BYTES;
   }
+}
+
+// Eight i16 of four columns.
+@inline
+function storeSums(p0: usize, p1: usize, p2: usize, p3: usize, ps: usize): void {
+  storeTransposed(ps, 16, v128.load(p0), v128.load(p1), v128.load(p2), v128.load(p3));
+}
+
+// The sums of each 32 activations of the Q8_K block at p.
+@inline
+function sums32(p: usize): v128 {
+  const a = i32x4.extadd_pairwise_i16x8_s(v128.load(p, 260));
+  return i16x8.narrow_i32x4_s(a, i32x4.extadd_pairwise_i16x8_s(v128.load(p, 276)));
 }
 
 // 16 codes of four rows or columns, in dot order.
@@ -240,13 +251,24 @@ function unpackWeights<T>(p0: usize, p1: usize, p2: usize, p3: usize, pm: usize)
   const t = changetype<T>(<usize>0);
   if (!t.hasMin() && t.zero() == 0) return;
   const z = i16x8.splat(t.hasMin() ? 1 : <i16>t.zero());
-  const a = t.hasMin() ? t.mins(p0) : t.scales(p0);
-  const b = t.hasMin() ? t.mins(p1) : t.scales(p1);
-  const c = t.hasMin() ? t.mins(p2) : t.scales(p2);
-  const d = t.hasMin() ? t.mins(p3) : t.scales(p3);
+  const a = weightsOf<T>(p0);
+  const b = weightsOf<T>(p1);
+  const c = weightsOf<T>(p2);
+  const d = weightsOf<T>(p3);
   storeTransposed(pm, 32, times(low8(a), z), times(low8(b), z), times(low8(c), z), times(low8(d), z));
+  if (t.wide()) return;
   pm += 128;
   storeTransposed(pm, 32, times(high8(a), z), times(high8(b), z), times(high8(c), z), times(high8(d), z));
+}
+
+// The minimum or scale of each group; the minima of wide types come twice each.
+@inline
+function weightsOf<T>(p: usize): v128 {
+  const t = changetype<T>(<usize>0);
+  const m = t.hasMin() ? t.mins(p) : t.scales(p);
+  return t.hasMin() && t.wide()
+    ? i8x16.shuffle(m, m, 0, 2, 4, 6, 8, 10, 12, 14, 0, 2, 4, 6, 8, 10, 12, 14)
+    : m;
 }
 
 

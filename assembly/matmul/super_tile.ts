@@ -33,7 +33,7 @@ export function superTile(
   let pe = pa + ((<usize>nb) << 7);
   for (let i: usize = 0; i < SUPER_TILE_BYTES; i += 16) v128.store(py + i, i32x4.splat(0));
   for (let b = 0; b < nb; b++) {
-    if (weights != NO_WEIGHTS) weigh(pm, pa, py + (weights == MINIMA ? 256 : 128), weights);
+    if (weights != NO_WEIGHTS) weigh(pm, pa, wide ? 64 : 128, py + (weights == MINIMA ? 256 : 128), weights);
     else clear(py + 128);
     if (weights == MINIMA) clear(py + 128);
     if (split) sumSplit(pw, px, ps, wide, py + 128);
@@ -68,8 +68,8 @@ function store8(p: usize, a: v128, b: v128, c: v128, d: v128, e: v128, f: v128, 
   v128.store(p, h, 112);
 }
 
-// Weights times activation sums; those of a zero point are stored negated.
-function weigh(pm: usize, pa: usize, py: usize, weights: i32): void {
+// Weights times `bytes` of activation sums; those of a zero point are stored negated.
+function weigh(pm: usize, pa: usize, bytes: usize, py: usize, weights: i32): void {
   let a0 = i32x4.splat(0);
   let a1 = a0;
   let b0 = a0;
@@ -78,7 +78,7 @@ function weigh(pm: usize, pa: usize, py: usize, weights: i32): void {
   let c1 = a0;
   let d0 = a0;
   let d1 = a0;
-  for (const end = pa + 128; pa < end; pa += 16, pm += 32) {
+  for (const end = pa + bytes; pa < end; pa += 16, pm += 32) {
     const w0 = v128.load(pm);
     const w1 = v128.load(pm, 16);
     const s = v128.load(pa);

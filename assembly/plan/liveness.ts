@@ -97,25 +97,21 @@ function reset(p: Plan): void {
   }
   fitInit(p);
   memory.fill(changetype<usize>(p) + offsetof<Plan>("sum"), 0, 16); // and alive
-  p.lowerBound = 0;
+  memory.fill(changetype<usize>(p), 0, 16); // best and lowerBound
   for (let i = 0, e = p.nLeafs; i < e; i++) countView(p, nodeAt(p, i));
 }
 
-/** Writes the places of the last pass into its records: `offs`, `scratchOffs`, `parent`; -1 where nothing was placed. */
+/** Writes the places of the last pass into its records: `offs`, `scratchOffs`, `parent`; -1 where nothing was placed, as before offset 0. */
 export function planWrite(pWork: usize): void {
   const p = changetype<Plan>(pWork);
   for (let i = 0, n = p.nLeafs + p.nNodes; i < n; i++) {
     const r = nodeAt(p, i);
     if (r.buffer != p.buffer) continue;
     const x = lifeAt(p, i);
-    r.offs = placeOf(p, x.entry);
-    r.scratchOffs = placeOf(p, x.scratch);
+    r.offs = getf(p.offset, x.entry);
+    r.scratchOffs = getf(p.offset, x.scratch);
     r.parent = x.parent;
   }
-}
-
-function placeOf(p: Plan, e: i32): f64 {
-  return e < 0 ? -1 : getf(p.offset, e);
 }
 
 function countView(p: Plan, n: Node): void {

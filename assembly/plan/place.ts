@@ -4,7 +4,7 @@
 
 import { another, improve, quick } from "./keys";
 import { onlineFit } from "./online_fit";
-import { IMPOSSIBLE, search } from "./search";
+import { search } from "./search";
 import { Search, searchInit } from "./search_state";
 import { findSections } from "./sections";
 import { skyInit } from "./skyline";
@@ -50,8 +50,7 @@ function struggle(p: Plan, aim: f64): void {
   for (let round = FIRST * f64(p.n); p.work < stop && p.proved <= aim; round *= 2) {
     improve(p, aim, min(stop, p.work + (near ? round : round * LESS)));
     if (p.best <= aim) return;
-    if (search(p, s, aim, min(stop, p.work + (near ? round * LESS : round))) == IMPOSSIBLE)
-      raiseBound(p, s, aim);
+    search(p, s, aim, min(stop, p.work + (near ? round * LESS : round)));
     if (p.best <= aim) return;
   }
   descend(p, s, aim);
@@ -63,13 +62,8 @@ function descend(p: Plan, s: Search, aim: f64): void {
     const least = max(aim, p.proved);
     if (p.best <= least) return;
     const target = max(p.best * (1 - STEP), (p.best + least) / 2);
-    if (search(p, s, target, p.budget) == IMPOSSIBLE) raiseBound(p, s, target);
+    search(p, s, target, p.budget);
   }
-}
-
-// A complete search found nothing: every peak is a sum of sizes, so the next multiple of their unit is the least.
-function raiseBound(p: Plan, s: Search, capacity: f64): void {
-  p.proved = max(p.proved, (Math.floor(capacity / s.unit) + 1) * s.unit);
 }
 
 function scatter(p: Plan): void {

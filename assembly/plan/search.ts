@@ -31,10 +31,10 @@ import {
 } from "./search_state";
 import { bufferAt, getf, geti, lifeOf, Plan, putf, puti, random, some, weigh } from "./work";
 
-/** What a run came to. */
-export const IMPOSSIBLE = 0;
-export const FOUND = 1;
-export const OPEN = -1;
+// What a run came to.
+const IMPOSSIBLE = 0;
+const FOUND = 1;
+const OPEN = -1;
 // Internal: go on with the list in hand.
 const DOWN = 2;
 
@@ -343,8 +343,11 @@ function prefer(p: Plan, s: Search): void {
   for (let i = 0; i < p.m; i++) putf(p.weight, i, (getf(p.weight, i) * TROUBLE_MAX) / most);
 }
 
-/** Looks for a plan of at most `capacity` until the work reaches `stop`; keeps what it finds. */
-export function search(p: Plan, s: Search, capacity: f64, stop: f64): i32 {
+/**
+ * Looks for a plan of at most `capacity` until the work reaches `stop`; keeps what it finds. When there is none, every peak
+ * being a sum of sizes, the next multiple of their unit is the least: the proved bound rises.
+ */
+export function search(p: Plan, s: Search, capacity: f64, stop: f64): void {
   while (p.work < stop) {
     prefer(p, s);
     s.nodesMax = luby(s.run) * p.n * 4;
@@ -354,9 +357,9 @@ export function search(p: Plan, s: Search, capacity: f64, stop: f64): i32 {
     p.work += f64(s.seen + p.n);
     if (res == OPEN) continue;
     if (res == FOUND) accept(p, s);
-    return res;
+    else p.proved = max(p.proved, (Math.floor(capacity / s.unit) + 1) * s.unit);
+    return;
   }
-  return OPEN;
 }
 
 function accept(p: Plan, s: Search): void {

@@ -1,5 +1,6 @@
 // What runs in the browser: one engine loads the model and times prompts and generations. The page calls window.bench(job).
-import { loadModel } from "../../ts/llm/index.ts";
+// Ours is the built package as users take it, the model in a worker of its own.
+import type * as Llm from "../../ts/llm/index.ts";
 
 interface PageJob {
   readonly peer: "slackwater" | "wllama";
@@ -33,9 +34,10 @@ function random(n: number): number {
 }
 
 async function slackwater({ url, threads, pp, tg }: PageJob): Promise<Engine> {
+  const path = "/dist/llm.js";
+  const { loadModel } = (await import(path)) as typeof Llm;
   const model = await loadModel(new URL(url, location.href), {
     nThreads: threads,
-    worker: false, // the sources hold no script for one
     nCtx: Math.max(1024, pp + tg + 64),
   });
   const ids = (n: number): number[] =>

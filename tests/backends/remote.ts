@@ -101,6 +101,8 @@ export class RemoteBackend implements Backend {
   readonly cpu: CpuBackend;
   readonly engine: Engine;
   lost: DeviceError | undefined;
+  /** largest buffer, bytes; may change between plans */
+  maxSize: number;
   /** buffers that have not been given back */
   readonly buffers = new Set<RemoteBuffer>();
   /** nodes computed, by operator */
@@ -116,10 +118,14 @@ export class RemoteBackend implements Backend {
     this.cpu = engine.backend as CpuBackend;
     this.options = options;
     this.costs = options.costs ?? { speed: 8, roundTripMs: 1e-7 };
+    this.maxSize = options.maxSize ?? 2 ** 31;
+    const most = (): number => this.maxSize;
     this.bufferType = {
       name: `${name} memory`,
       alignment: options.alignment ?? 256,
-      maxSize: options.maxSize ?? 2 ** 31,
+      get maxSize() {
+        return most();
+      },
       isHost: false,
       alloc: (nBytes, use) => this.#alloc(nBytes, use),
     };
@@ -193,7 +199,7 @@ export class RemoteBackend implements Backend {
     return this.cpu.scratch(node);
   }
 
-  compile(planned: Planned, compute: Buffer): Executable {
+  compile(planned: Planned, compute: readonly Buffer[]): Executable {
     const { arena } = this.engine;
     const { program } = planned;
     const records = arena.alloc(recordCount(program) * NODE_BYTES, Region.RECORDS);
@@ -201,9 +207,9 @@ export class RemoteBackend implements Backend {
     writeRecords(arena, records, schedule, [this.cpu], (t) => this.#addressOf(t));
     program.nodes.forEach((_, i) => {
       const at = records + (program.leafs.length + i) * NODE_BYTES;
-      const offset = planned.scratchOffset(i);
+      const scratch = planned.scratch(i);
       arena.u32[(at + NODE_SCRATCH_DATA) / 4] =
-        offset < 0 ? 0 : (compute as RemoteBuffer).inner.address + offset;
+        scratch === undefined ? 0 : (compute[scratch.chunk] as RemoteBuffer).inner.address + scratch.offset;
     });
     return {
       run: (signal, first = 0, last = program.nodes.length) =>

@@ -10,6 +10,8 @@ export interface PlanOrder {
 export interface BackendPlan {
   readonly name: string;
   readonly nBytes: number;
+  /** its buffers: one, or as many as it takes where the backend's largest is too small; they add up to `nBytes` */
+  readonly chunks: readonly number[];
   readonly lowerBound: number;
   /** without any re-use */
   readonly sum: number;
@@ -35,11 +37,27 @@ export interface Plan {
   toSVG(): string;
 }
 
+/** One of several buffers that a report lays end to end. */
+export interface PlanBuffer {
+  readonly name: string;
+  /** where it begins */
+  readonly from: number;
+  readonly nBytes: number;
+}
+
+/** Where something lies in one of several buffers. */
+export interface PlanPlace {
+  readonly buffer: string;
+  readonly offset: number;
+}
+
 /** An entry at the peak step and its share of the peak. */
 export interface Consumer {
   readonly name: string;
   readonly size: number;
   readonly offset: number;
+  /** the same in its buffer, when there are several */
+  readonly within?: PlanPlace;
   readonly lower: number;
   readonly upper: number;
   readonly scratch: boolean;
@@ -71,6 +89,8 @@ export interface PlanReport {
   readonly optimal: boolean;
   /** of graphs: figures per backend */
   readonly backends?: readonly BackendPlan[];
+  /** when there are several: offsets count on through them */
+  readonly buffers?: readonly PlanBuffer[];
   /** in the order of the entries */
   readonly offsets: readonly number[];
   readonly nEntries: number;

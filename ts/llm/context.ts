@@ -93,6 +93,7 @@ export class Context {
   /** ids of the tokens in the cache; those from `position` on are forgotten */
   readonly #ids: Int32Array;
   #position = 0;
+  #renewals = 0;
   #reservation: Reservation;
   /** the last one asked for, by its candidates */
   #loop: { readonly k: number; readonly loop: DecodeLoop | undefined } | undefined;
@@ -130,7 +131,13 @@ export class Context {
   /** Takes memory anew after {@link dispose}; all tokens are forgotten. @throws {DeviceError} out-of-memory */
   renew(): void {
     this.#position = 0;
+    this.#renewals++;
     [this.#cacheMemory, this.#reservation] = this.#take();
+  }
+
+  /** How often {@link renew} emptied it. */
+  get renewals(): number {
+    return this.#renewals;
   }
 
   /** Tokens in the cache; the position of the next one. */

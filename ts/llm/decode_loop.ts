@@ -59,11 +59,15 @@ export class DecodeLoop {
   readonly #flights: Flight[] = [];
   readonly #idle: Uint8Array[];
   readonly #sampling: Float32Array = new Float32Array(4);
+  /** bytes from the token to the end of the sum, which lies behind it */
+  readonly #span: number;
   #sampler: Sampler | undefined;
 
   private constructor(graph: LoopGraph, memory: Allocation) {
     this.#graph = graph;
     this.#memory = memory;
+    const { token, sum } = graph.state;
+    this.#span = sum.placement!.offset - token.placement!.offset + 4;
     this.#idle = Array.from({ length: DEPTH }, () => new Uint8Array(this.#span));
   }
 
@@ -152,12 +156,6 @@ export class DecodeLoop {
     const read = memory.readInto(offset, bytes);
     read.catch(() => undefined); // steps that nobody waits for any more
     this.#flights.push({ bytes, read });
-  }
-
-  // From the token to the end of the sum, which lies behind it.
-  get #span(): number {
-    const { token, sum } = this.#graph.state;
-    return sum.placement!.offset - token.placement!.offset + 4;
   }
 
   #chosen(view: DataView, id: number): number {

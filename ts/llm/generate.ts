@@ -1,6 +1,6 @@
 // Text generation: prompt in, text out as it comes.
 
-import { checkOptions, GraphError } from "../errors.ts";
+import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { StreamDecoder } from "./decoder.ts";
 import type { DecodeLoop } from "./decode_loop.ts";
@@ -91,6 +91,9 @@ export const GENERATE_OPTIONS: readonly string[] = [
   ...SAMPLING_OPTIONS,
 ];
 
+/** Losses of devices that one generation outlives. */
+const MOST_LOSSES = 2;
+
 /** A generation under way. */
 export class Run {
   readonly #context: Context;
@@ -102,19 +105,30 @@ export class Run {
   readonly #promptTokens: readonly number[];
   readonly #tokens: number[] = [];
   readonly #logprobs: TokenLogprobs[] = [];
+  readonly #ready: () => Promise<void>;
+  #loop: DecodeLoop | undefined;
+  #losses = 0;
+  /** renewals of the context when its cache was filled; -1: it is to be filled again */
+  #filled = -1;
+  #shifted = false;
   #cached = 0;
   #text = "";
   #promptMs = 0;
   #generateMs = 0;
 
-  /** @throws {GraphError} bad-param; context-full when the prompt does not fit */
+  /**
+   * @param ready gives the context its memory again if a device was lost
+   * @throws {GraphError} bad-param; context-full when the prompt does not fit
+   */
   constructor(
     context: Context,
     tokenizer: Tokenizer,
     prompt: string | readonly number[],
     options: GenerateOptions,
+    ready: () => Promise<void>,
   ) {
     checkLimits(options);
+    this.#ready = ready;
     const { stop = [], parseSpecial = true } = options;
     this.#context = context;
     this.#tokenizer = tokenizer;
@@ -125,6 +139,7 @@ export class Run {
     });
     this.#stop = new StopFilter(stop);
     this.#promptTokens = typeof prompt === "string" ? tokenizer.encode(prompt, { parseSpecial }) : prompt;
+    for (const id of this.#promptTokens) this.#sampler.accept(id);
     this.#decoder = new StreamDecoder(tokenizer, {
       atStart: this.#promptTokens.every((id) => tokenizer.isControl(id)),
     });
@@ -140,10 +155,8 @@ export class Run {
   /** Yields text as it becomes certain. Ends by the rules of {@link StopReason}. */
   async *text(): AsyncGenerator<string, Generation> {
     let stopReason: StopReason;
-    let loop: DecodeLoop | undefined;
     try {
-      let id = this.#first(await this.#prompt());
-      if (typeof id === "number") loop = await this.#openLoop();
+      let id = this.#first(await this.#lasting(() => this.#prompt()));
       for (;;) {
         if (typeof id === "string") {
           stopReason = id;
@@ -160,13 +173,14 @@ export class Run {
           stopReason = end;
           break;
         }
-        id = loop === undefined ? await this.#step(id) : await this.#follow(loop, id);
+        const last = id;
+        id = await this.#lasting(() => this.#after(last));
       }
     } catch (error) {
       if (!(this.#options.signal?.aborted && error === this.#options.signal.reason)) throw error;
       stopReason = "abort";
     } finally {
-      loop?.drop();
+      this.#loop?.drop();
     }
     const rest = this.#emit(this.#stop.push(this.#decoder.flush()) + this.#stop.flush());
     if (rest !== "") yield rest;
@@ -180,13 +194,54 @@ export class Run {
     if (total === 0)
       throw new GraphError("bad-data", "generate: an empty prompt, and the model adds no start token");
     const start = performance.now();
-    for (const id of this.#promptTokens) this.#sampler.accept(id);
+    await this.#ready();
     if (this.#options.cachePrompt === false) this.#context.rewind();
     this.#cached = this.#context.reuse(this.#promptTokens);
     const logits = await this.#context.append(this.#promptTokens.slice(this.#cached), signal, (done) =>
       onProgress?.({ phase: "prompt", loaded: this.#cached + done, total }),
     );
+    this.#filled = this.#context.renewals;
     this.#promptMs = performance.now() - start;
+    return logits;
+  }
+
+  // A part of the generation, once more when a device was lost on the way.
+  async #lasting<T>(part: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await part();
+      } catch (error) {
+        const lost = error instanceof DeviceError && error.code === "device-lost";
+        if (!lost || this.#shifted || ++this.#losses > MOST_LOSSES) throw error;
+        this.#filled = -1;
+      }
+    }
+  }
+
+  // The token after `id`, the last one chosen, or why there is none.
+  async #after(id: number): Promise<number | StopReason> {
+    await this.#ready();
+    if (this.#filled !== this.#context.renewals) return this.#next(await this.#refill());
+    if (this.#tokens.length === 1) this.#loop = await this.#openLoop();
+    return this.#loop === undefined ? this.#step(id) : this.#follow(this.#loop, id);
+  }
+
+  // After a loss: all tokens so far again, and the random numbers that are left.
+  async #refill(): Promise<Float32Array> {
+    if (this.#shifted) {
+      throw new DeviceError(
+        "device-lost",
+        "generate: the device was lost, and with it the tokens in the cache",
+      );
+    }
+    const { random, settings } = this.#sampler;
+    random.restart();
+    if (settings.temperature > 0) for (const _ of this.#tokens) random.next();
+    const { signal } = this.#options;
+    this.#context.rewind();
+    const logits = await this.#context.append([...this.#promptTokens, ...this.#tokens], signal);
+    this.#loop = await this.#openLoop();
+    this.#filled = this.#context.renewals;
     return logits;
   }
 
@@ -253,6 +308,7 @@ export class Run {
     if (contextShift === undefined) return "context-full";
     const start = this.#promptTokens[0] === this.#tokenizer.ids.bos ? 1 : 0;
     const begun = performance.now();
+    this.#shifted = true;
     const room = await shift(this.#context, Math.max(start, contextShift.keep), signal);
     this.#generateMs += performance.now() - begun;
     return room ? undefined : "context-full";

@@ -113,11 +113,14 @@ export async function loadFile(
   try {
     const header = withTemplate(readModelHeader(file), options.chatTemplate);
     engine = options.engine ?? (await createEngine(engineOptions(options)));
+    await engine.recover();
     const taken = await take(engine, header, options);
     return await load(engine, taken, source, options, open);
   } catch (error) {
+    // memory that a lost device had mapped ends reading in many ways
+    const loss = options.signal?.aborted ? undefined : engine?.devices.find((d) => d.lost)?.lost;
     if (engine !== options.engine) engine?.dispose();
-    throw error;
+    throw loss ?? error;
   } finally {
     await source.close();
   }
@@ -167,7 +170,7 @@ async function takeFor(engine: Engine, plan: ModelPlan): Promise<Taken> {
   const release = holdRest(engine, plan, sizes.total - (arena.usedBytes - used));
   try {
     await memory.ready();
-    await engine.probe(plan.rest.kv, plan.rest.compute);
+    await engine.probe(plan.rest);
     return { plan, memory, release };
   } catch (error) {
     release();
@@ -264,8 +267,11 @@ async function readWeights(
   });
   // Meanwhile the first bytes are read.
   const late = lateLeaf(plan, fit);
-  if (late !== undefined) engine.warmQuads(late);
-  await loading;
+  try {
+    if (late !== undefined) engine.warmQuads(late);
+  } finally {
+    await loading;
+  }
   for (const f of after) f();
 }
 

@@ -75,7 +75,12 @@ export class ModelContext {
       this.#alive();
       if (typeof prompt !== "string") checkIds(prompt, this.#host.header.params.nVocab);
       const { tokenizer, sampling } = this.#host.header;
-      const run = new Run(this.#context, tokenizer, prompt, withDefaults(options, sampling)).text();
+      const ready = (): Promise<void> => {
+        this.#alive();
+        return this.#host.ready();
+      };
+      const all = withDefaults(options, sampling);
+      const run = new Run(this.#context, tokenizer, prompt, all, ready).text();
       for (;;) {
         const step = await run.next();
         this.#alive();

@@ -121,13 +121,8 @@ export interface ModelPlan {
   /** graphs of embeddings; absent for other models, which make them when they are asked to embed */
   readonly embedding: EmbeddingGraphs | undefined;
   readonly memory: ModelMemory;
-  readonly rest: DeviceRest;
-}
-
-/** What a device must hold beside the weights. */
-export interface DeviceRest {
-  readonly kv: readonly DeviceBytes[];
-  readonly compute: readonly DeviceBytes[];
+  /** what devices must hold beside the weights */
+  readonly rest: readonly DeviceBytes[];
 }
 
 /** Wishes for a context. */
@@ -152,7 +147,6 @@ export interface ContextPlan {
   readonly shape: ContextShape;
   readonly graphs: ContextGraphs;
   readonly memory: Omit<ModelMemory, "weights">;
-  readonly rest: DeviceRest;
 }
 
 /**
@@ -179,8 +173,7 @@ export function planModel(engine: Engine, header: ModelHeader, options: ContextO
       total,
       devices: joined(own.devices, devices),
     };
-    const rest = { kv: [], compute: devices };
-    return { ...common, nCtx: embedding.shape.nCtx, context: undefined, embedding, memory, rest };
+    return { ...common, nCtx: embedding.shape.nCtx, context: undefined, embedding, memory, rest: devices };
   }
   const context = planContext(engine, header, weights, options, [...weights.values()]);
   const own = engine.measureLeafs([...weights.values()]);
@@ -190,7 +183,7 @@ export function planModel(engine: Engine, header: ModelHeader, options: ContextO
     total: own.arena + context.memory.total,
     devices: joined(own.devices, context.memory.devices),
   };
-  const { rest } = context;
+  const rest = context.memory.devices;
   return { ...common, nCtx: context.shape.nCtx, context, embedding: undefined, memory, rest };
 }
 
@@ -344,7 +337,6 @@ function build(
     shape,
     graphs,
     memory: { kv: kv.arena, records, compute, total, devices: joined(kv.devices, devices) },
-    rest: { kv: kv.devices, compute: devices },
   };
 }
 

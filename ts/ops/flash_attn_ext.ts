@@ -29,6 +29,9 @@ const KV: readonly Type[] = [
 // Shared with assembly/kernels/flash_attn_ext.ts.
 const ROWS = 64;
 const CELLS = 32;
+const P_BYTES = 4 * 40;
+const WORK_BYTES = 128;
+const CELL_BYTES = 2048;
 
 /** Parameters of flash_attn_ext. */
 export interface FlashAttnParams {
@@ -77,9 +80,13 @@ export const flashAttnExtDef: OpDef<FlashAttnParams> = {
 
   scratch({ ne: [, heads, tokens, sequences] }, src, nThreads): number {
     const rows = Math.min(ROWS, heads * tokens * sequences);
-    const pad = (x: Operand): number => 4 * Math.ceil(x.ne[0] / 4);
-    const floats = (rows + CELLS) * (pad(src[0]!) + pad(src[2]!)) + 2 * (CELLS + 4);
-    return nThreads * 64 * Math.ceil((64 + 64 * rows + 4 * floats) / 64);
+    const [q, k, v] = [src[0]!, src[1]!, src[2]!];
+    const nbd = 64 * Math.ceil(q.ne[0] / 16);
+    const nbv = 64 * Math.ceil(v.ne[0] / 16);
+    const wide = Math.max(nbd, nbv);
+    const side = Math.max(1, Math.min(Math.max(k.ne[2], v.ne[2]), Math.floor(CELL_BYTES / wide)));
+    const bytes = WORK_BYTES + rows * (64 + P_BYTES + nbd + nbv) + CELLS * side * wide;
+    return nThreads * 64 * Math.ceil(bytes / 64);
   },
 
   flops(dst, src): number {

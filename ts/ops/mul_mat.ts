@@ -25,8 +25,10 @@ export const BLOCK_WEIGHTS: readonly Type[] = [
 /** Types that weights can have. */
 export const WEIGHTS: readonly Type[] = [...FLOATS, ...BLOCK_WEIGHTS];
 
-// Shared with assembly/kernels/mul_mat.ts.
+// Shared with assembly/kernels/mul_mat.ts: columns at a time.
 const COLUMNS = 64;
+const COLUMNS_MAX = 256;
+const ELEMENTS = 2 ** 20;
 
 /** Type that the CPU wants its activations in, for weights of a type. */
 export function dotType(weights: Type): Type {
@@ -67,8 +69,9 @@ export const mulMatDef: OpDef = {
     const a = src[0]!;
     const b = src[1]!;
     const k = a.ne[0];
-    const columns = Math.min(COLUMNS, 4 * Math.ceil(b.ne[1] / 4));
-    const perThread = isQuantized(a.type) ? blockBytes(k / 32, columns) : floatBytes(b.type, k, columns);
+    const quantized = isQuantized(a.type);
+    const columns = Math.min(columnsOf(quantized, k), 4 * Math.ceil(b.ne[1] / 4));
+    const perThread = quantized ? blockBytes(k / 32, columns) : floatBytes(b.type, k, columns);
     return nThreads * 64 * Math.ceil(perThread / 64);
   },
 
@@ -76,6 +79,11 @@ export const mulMatDef: OpDef = {
     return 2 * src[0]!.ne[0] * dst.ne[0] * dst.ne[1] * dst.ne[2] * dst.ne[3];
   },
 };
+
+function columnsOf(quantized: boolean, k: number): number {
+  if (!quantized) return COLUMNS;
+  return Math.max(COLUMNS, Math.min(COLUMNS_MAX, 4 * Math.floor(ELEMENTS / k / 4)));
+}
 
 /** Types that activations can have for weights of a type. */
 export function partners(a: Type): readonly Type[] {

@@ -160,27 +160,19 @@ export interface DeviceBytes {
 }
 
 /**
- * Takes memory of devices and gives it back at once, to know that it can be had.
+ * Takes memory of devices, in as many buffers as it takes, and gives it back at once, to know that it can be had.
  *
- * @param parts in as many buffers as it takes
- * @param wholes in one buffer each
- * @throws {DeviceError} out-of-memory, buffer-too-large
+ * @throws {DeviceError} out-of-memory
  */
-export async function probe(
-  devices: readonly Backend[],
-  parts: readonly DeviceBytes[],
-  wholes: readonly DeviceBytes[],
-): Promise<void> {
+export async function probe(devices: readonly Backend[], parts: readonly DeviceBytes[]): Promise<void> {
   const taken: Buffer[] = [];
-  const take = ({ name, bytes }: DeviceBytes, most: (b: Backend) => number): void => {
-    const backend = devices.find((b) => b.name === name)!;
-    for (let left = bytes; left > 0; left -= most(backend)) {
-      taken.push(allocBuffer(backend, Math.min(left, most(backend)), "compute"));
-    }
-  };
   try {
-    for (const p of parts) take(p, (b) => b.bufferType.maxSize);
-    for (const w of wholes) take(w, () => Infinity);
+    for (const { name, bytes } of parts) {
+      const backend = devices.find((b) => b.name === name)!;
+      const { maxSize } = backend.bufferType;
+      for (let left = bytes; left > 0; left -= maxSize)
+        taken.push(allocBuffer(backend, Math.min(left, maxSize), "compute"));
+    }
     await Promise.all(taken.map((b) => b.ready));
   } finally {
     for (const b of taken) b.dispose();

@@ -23,7 +23,7 @@ export interface BufferType {
   readonly name: string;
   /** bytes; offsets of tensors are multiples of it */
   readonly alignment: number;
-  /** largest buffer, bytes */
+  /** largest buffer, bytes; what is planned beyond it lies in several, each tensor wholly in one */
   readonly maxSize: number;
   /** the CPU reads and writes it directly: its buffers have {@link Buffer.view} */
   readonly isHost: boolean;
@@ -71,14 +71,12 @@ export interface Buffer extends Memory {
 export interface Planned {
   /** `leafs` are all tensors that come from elsewhere: weights, inputs, results and copies of other splits */
   readonly program: Program;
-  /** bytes of the compute buffer that the whole graph needs on this backend */
-  readonly nBytes: number;
   /** address of the node records in the arena */
   readonly records: number;
   /** index of the record of the first node; the others follow */
   readonly firstRecord: number;
-  /** place of the scratch of node `i` in the compute buffer, bytes; -1 = it has none */
-  scratchOffset(i: number): number;
+  /** place of the scratch of node `i` in one of the compute buffers; undefined when it has none */
+  scratch(i: number): { readonly chunk: number; readonly offset: number } | undefined;
 }
 
 /** A program ready to run again and again without allocating. */
@@ -133,8 +131,8 @@ export interface Backend {
   held?(): DeviceUse;
   /** kernels that failed their test, and why */
   refused?(): ReadonlyMap<string, string>;
-  /** binds a planned split to its compute buffer; tensors have their placements by then */
-  compile(planned: Planned, compute: Buffer): Executable;
+  /** binds a planned split to its compute buffers, one at least; tensors have their placements by then */
+  compile(planned: Planned, compute: readonly Buffer[]): Executable;
   dispose(): void;
 }
 

@@ -21,12 +21,19 @@ import type { EngineParts } from "./cpu_start.ts";
 import { type DeviceContext, DeviceSet } from "./device_set.ts";
 import type { BackendInfo } from "./devices.ts";
 import type { Logger } from "./options.ts";
-import { bindProgram, planProgram, type PlannedProgram, type PlanSettings } from "./plan_program.ts";
+import {
+  bindProgram,
+  type Buffers,
+  planProgram,
+  type PlannedProgram,
+  type PlanSettings,
+  type Sizes,
+} from "./plan_program.ts";
 import type { GraphPlanView } from "./plan_view.ts";
 import { PlanCache } from "./plan_cache.ts";
 import { toQuads, warmQuads } from "./quads.ts";
 import { recordCount } from "./records.ts";
-import { type Buffers, Reservation, type ReservationHost } from "./reservation.ts";
+import { largest, Reservation, type ReservationHost } from "./reservation.ts";
 import { MixedExecutable } from "./scheduler/mixed.ts";
 import { Scheduler } from "./scheduler/scheduler.ts";
 import { splitsToText, type SplitView, viewSplits } from "./scheduler/text.ts";
@@ -193,7 +200,8 @@ export class Engine implements GraphHost {
   }
 
   /**
-   * Plans several graphs over one compute buffer, as large as the largest of them needs. They run one at a time: a run
+   * Plans several graphs over one compute buffer of each backend (several where its largest is too small), as large as the
+   * largest of them needs. They run one at a time: a run
    * of one overwrites inputs and results of the others. Further shapes join with {@link Reservation.plan}.
    */
   reserve(graphs: readonly Graph[], options: PlanOrder = {}): Reservation {
@@ -226,13 +234,14 @@ export class Engine implements GraphHost {
   measure(graphs: readonly Graph[]): GraphMemory {
     this.#alive();
     let records = 0;
-    const compute = this.devices.map(() => 0);
+    const sizes: Sizes[] = [];
     for (const g of graphs) {
       const planned = planProgram(this.arena, this.core, this.#sched.schedule(g), this.#settings());
       this.arena.free(planned.records);
       records += this.arena.regionBytes(recordCount(planned.program) * NODE_BYTES);
-      planned.sizes.forEach((n, b) => (compute[b] = Math.max(compute[b]!, n ?? 0)));
+      sizes.push(planned.sizes);
     }
+    const compute = largest(sizes).map((chunks) => chunks.reduce((sum, n) => sum + n, 0));
     return { records, ...this.#byPlace(compute) };
   }
 
@@ -259,9 +268,9 @@ export class Engine implements GraphHost {
   }
 
   /** See {@link probe}. */
-  async probe(parts: readonly DeviceBytes[], wholes: readonly DeviceBytes[]): Promise<void> {
+  async probe(bytes: readonly DeviceBytes[]): Promise<void> {
     this.#alive();
-    await probe(this.devices, parts, wholes);
+    await probe(this.devices, bytes);
   }
 
   /** Runs a planned graph once; see {@link Graph.compute}. */

@@ -2,6 +2,7 @@
 //
 // Wiring: per record, operator, type, flags, buffer, and which records it reads and looks into.
 // Extents: per record, ne, nb, view offset, size, scratch.
+// Limits: alignment and largest chunk of each backend; a device that is opened anew may have others.
 // A plan also serves a graph of the same wiring that is nowhere larger: what shrinks stays inside its place, as long as
 // results that took over a source's memory still lie as that source does.
 
@@ -44,6 +45,7 @@ export interface PlanKey {
   readonly n: number;
   readonly wiring: Int32Array;
   readonly extents: Float64Array;
+  readonly limits: Float64Array;
 }
 
 /** A plan that can be written into records once more. */
@@ -55,8 +57,8 @@ export interface StoredPlan extends PlanKey {
   readonly parents: Int32Array;
 }
 
-/** Reads the key of `n` records at `at`. */
-export function readKey(arena: Arena, at: number, n: number): PlanKey {
+/** Reads the key of `n` records at `at`, to be planned within `limits`. */
+export function readKey(arena: Arena, at: number, n: number, limits: readonly number[]): PlanKey {
   const { i32, u32, f64 } = arena;
   const wiring = new Int32Array(n * WIRES);
   const extents = new Float64Array(n * EXTENTS);
@@ -78,7 +80,7 @@ export function readKey(arena: Arena, at: number, n: number): PlanKey {
     extents[e + SIZE] = f64[(base + NODE_SIZE) / 8]!;
     extents[e + SCRATCH] = f64[(base + NODE_SCRATCH) / 8]!;
   }
-  return { n, wiring, extents };
+  return { n, wiring, extents, limits: Float64Array.from(limits) };
 }
 
 /** Takes the plan of records out of them. */
@@ -112,7 +114,7 @@ function same(a: Int32Array | Float64Array, b: Int32Array | Float64Array): boole
 
 /** Whether `plan` can hold a graph with this key: same wiring, nothing larger, what is in place may be so. */
 export function holds(plan: StoredPlan, key: PlanKey): boolean {
-  if (!same(plan.wiring, key.wiring)) return false;
+  if (!same(plan.wiring, key.wiring) || !same(plan.limits, key.limits)) return false;
   for (let i = 0; i < key.n; i++) {
     const e = i * EXTENTS;
     if (key.extents[e + SIZE]! > plan.extents[e + SIZE]!) return false;
@@ -152,7 +154,9 @@ export class PlanCache {
   /** A plan of the same wiring and extents. */
   find(key: PlanKey): StoredPlan | undefined {
     const list = this.#plans.get(hash(key.wiring)) ?? [];
-    const i = list.findIndex((p) => same(p.extents, key.extents) && same(p.wiring, key.wiring));
+    const i = list.findIndex(
+      (p) => same(p.extents, key.extents) && same(p.wiring, key.wiring) && same(p.limits, key.limits),
+    );
     if (i < 0) return undefined;
     const [plan] = list.splice(i, 1);
     list.push(plan!);

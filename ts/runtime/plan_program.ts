@@ -6,8 +6,8 @@ import type { Tensor } from "../graph/tensor.ts";
 import type { Arena } from "./arena.ts";
 import type { Backend, Buffer, Planned } from "./backend.ts";
 import { holds, type PlanCache, readKey, type StoredPlan, storePlan, writePlan } from "./plan_cache.ts";
-import { type GraphPlan, planGraph } from "./planner.ts";
-import { bindRecords, recordCount, writeRecords } from "./records.ts";
+import { type GraphPlan, locate, planGraph } from "./planner.ts";
+import { bindRecords, chunkSizeOf, recordCount, writeRecords } from "./records.ts";
 import { GraphPlanView, totals } from "./plan_view.ts";
 import type { Schedule, Split } from "./scheduler/splits.ts";
 import type { Exports } from "./wasm.ts";
@@ -26,14 +26,19 @@ export interface PlanSettings {
   readonly made?: ((nTensors: number, nBytes: number, ms: number) => void) | undefined;
 }
 
+/** Bytes of the compute buffers of each backend: its chunks. None where nothing runs. */
+export type Sizes = readonly (readonly number[])[];
+
+/** Compute buffers of each backend, one a chunk. */
+export type Buffers = readonly (readonly Buffer[])[];
+
 /** A planned program and what the user sees of it. */
 export interface PlannedProgram {
   readonly schedule: Schedule;
   readonly program: Program;
   /** address of the node records in the arena */
   readonly records: number;
-  /** bytes of the compute buffer of each backend; undefined where nothing runs */
-  readonly sizes: readonly (number | undefined)[];
+  readonly sizes: Sizes;
   /** what each split is compiled from */
   readonly splits: readonly Planned[];
   readonly plan: GraphPlanView;
@@ -62,7 +67,7 @@ export function planProgram(
   try {
     writeRecords(arena, records, schedule, backends, settings.addressOf);
     const stored = findOrPlan(arena, core, records, schedule, settings, reserved);
-    const sizes = backends.map((_, b) => stored.results[b]?.peak);
+    const sizes = backends.map((_, b) => stored.results[b]?.chunks ?? []);
     return {
       schedule,
       program,
@@ -81,12 +86,15 @@ export function planProgram(
 
 function plannedSplit(split: Split, records: number, whole: Program, stored: StoredPlan): Planned {
   const firstRecord = whole.leafs.length + split.first;
+  const { chunkSize } = stored.results[split.backend]!;
   return {
     program: split.program,
     records,
     firstRecord,
-    nBytes: stored.results[split.backend]!.peak,
-    scratchOffset: (i) => stored.scratchOffs[firstRecord + i]!,
+    scratch: (i) => {
+      const offset = stored.scratchOffs[firstRecord + i]!;
+      return offset < 0 ? undefined : locate(offset, chunkSize);
+    },
   };
 }
 
@@ -98,7 +106,8 @@ function findOrPlan(
   settings: PlanSettings,
   reserved: readonly StoredPlan[],
 ): StoredPlan {
-  const key = readKey(arena, records, recordCount(schedule.program));
+  const limits = settings.backends.flatMap((b) => [b.bufferType.alignment, chunkSizeOf(b.bufferType)]);
+  const key = readKey(arena, records, recordCount(schedule.program), limits);
   const found = settings.cache?.find(key) ?? reserved.find((p) => holds(p, key));
   if (found !== undefined) {
     writePlan(arena, records, found);
@@ -122,14 +131,15 @@ function planNow(
 ): (GraphPlan | undefined)[] {
   const used = new Set(splits.map((split) => split.backend));
   for (const t of program.leafs) if ((t.flags & Flag.EXTERNAL) === 0) used.add(bufferOf(t));
-  return backends.map(({ bufferType: { alignment } }, buffer) => {
+  return backends.map(({ bufferType }, buffer) => {
     if (!used.has(buffer)) return undefined;
     const range = {
       records,
       nLeafs: program.leafs.length,
       nNodes: program.nodes.length,
       buffer,
-      alignment,
+      alignment: bufferType.alignment,
+      chunkSize: chunkSizeOf(bufferType),
       budget,
       seed,
     };
@@ -143,15 +153,17 @@ function planNow(
  */
 export function bindProgram(
   arena: Arena,
-  { schedule, program, records }: PlannedProgram,
-  buffers: readonly (Buffer | undefined)[],
+  { schedule, program, records, stored }: PlannedProgram,
+  buffers: Buffers,
   startOf: (buffer: Buffer) => number | undefined,
 ): void {
-  forPlaced(arena, records, program, (t, offset) =>
-    t.place({ memory: buffers[schedule.bufferOf(t)]!, offset }),
-  );
-  buffers.forEach((buffer, b) => {
-    const address = buffer === undefined ? undefined : startOf(buffer);
+  forPlaced(arena, records, program, (t, at) => {
+    const b = schedule.bufferOf(t);
+    const { chunk, offset } = locate(at, stored.results[b]!.chunkSize);
+    t.place({ memory: buffers[b]![chunk]!, offset });
+  });
+  buffers.forEach(([first], b) => {
+    const address = first === undefined ? undefined : startOf(first);
     if (address !== undefined) bindRecords(arena, records, recordCount(program), b, address);
   });
 }

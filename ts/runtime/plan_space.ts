@@ -68,9 +68,11 @@ function arraySizes({ entries: n, free = n, aligned = false, records = 0 }: Spac
   return new Map<number, number>([
     ...[PlanArray.ID, PlanArray.LOWER, PlanArray.UPPER].map((a) => [a, 4 * n] as const),
     ...[PlanArray.SORT_A, PlanArray.SORT_B, PlanArray.SORT_C].map((a) => [a, 4 * n] as const),
-    ...[PlanArray.OFFSET, PlanArray.BYTES, PlanArray.WEIGHT, PlanArray.LOAD].map((a) => [a, 8 * n] as const),
+    ...[PlanArray.BYTES, PlanArray.WEIGHT, PlanArray.LOAD].map((a) => [a, 8 * n] as const),
     ...[PlanArray.BEST_OFF, PlanArray.LOAD_MET].map((a) => [a, 8 * n] as const),
-    [PlanArray.BUFFERS, BUFFER_BYTES * n],
+    // Behind the buffers there is room for the offset of entry -1.
+    [PlanArray.BUFFERS, BUFFER_BYTES * n + 16],
+    [PlanArray.OFFSET, 8 * n + 8],
     [PlanArray.LIVES, LIFE_BYTES * records],
     [PlanArray.NOW, records > 0 ? 8 * n : 0],
     [PlanArray.OWNER, records > 0 ? 4 * n : 0],
@@ -144,6 +146,7 @@ export class PlanSpace {
     this.#f64 = new Float64Array(memory.buffer);
     this.#i32.fill(0, at / 4, (at + PLAN_HEADER_BYTES) / 4);
     layout.starts.forEach((start, i) => this.setInt(PLAN_ARRAYS + 4 * i, start === 0 ? 0 : at + start));
+    this.#f64[(at + layout.starts[PlanArray.OFFSET]!) / 8 - 1] = -1;
     this.setInt(PLAN_SEED, (Math.imul(seed, 2654435761) + 1) | 0 || 1);
   }
 

@@ -5,6 +5,7 @@ import {
   type AlivePoint,
   formatBytes,
   formatExact,
+  formatPlace,
   planReport,
   type ReportEntry,
   type ReportSource,
@@ -24,17 +25,21 @@ const RECTS_MAX = 20000;
 // Fewer than this get outlines and, where it fits, their name.
 const OUTLINED = 3000;
 const COLOURS = 8;
+/** Borders of buffers drawn at most, and the least height of a buffer that gets its name. */
+const BORDERS_MAX = 256;
+const NAMED_H = 64;
 
 const STYLE = `
 svg{color-scheme:light dark;font:12px system-ui,sans-serif;background:#fff}
 text{fill:#222}.dim{fill:#666}.axis{stroke:#999;stroke-width:1}.grid{stroke:#e4e4e4;stroke-width:1}
+.border{stroke:#555;stroke-width:1.2}.b{font-size:10px}
 .o{stroke:#fff;stroke-width:.6}.c0{fill:#7aa6d6}.c1{fill:#8cc6a4}.c2{fill:#e3b27a}.c3{fill:#c79bd2}
 .c4{fill:#9fb3c8}.c5{fill:#d99a9a}.c6{fill:#b8c27a}.c7{fill:#7cc3c9}.s{fill:#555}
 .peak{stroke:#c0262d;stroke-width:1.5}.peakt{fill:#c0262d}.lb{stroke:#1a7f37;stroke-width:1.5;stroke-dasharray:6 4}
 .lbt{fill:#1a7f37}.alive{fill:none;stroke:#111;stroke-width:1.2;stroke-opacity:.7}.n{font-size:10px;fill:#111;pointer-events:none}
 rect:hover{stroke:#000;stroke-width:1.5}
 @media (prefers-color-scheme:dark){svg{background:#15181c}text{fill:#ddd}.dim{fill:#9a9a9a}.axis{stroke:#777}
-.grid{stroke:#2a2f36}.o{stroke:#15181c}.c0{fill:#3f6ea3}.c1{fill:#43825f}.c2{fill:#98703a}.c3{fill:#7f5590}
+.grid{stroke:#2a2f36}.border{stroke:#aaa}.o{stroke:#15181c}.c0{fill:#3f6ea3}.c1{fill:#43825f}.c2{fill:#98703a}.c3{fill:#7f5590}
 .c4{fill:#55697e}.c5{fill:#8f5151}.c6{fill:#727c36}.c7{fill:#37787e}.s{fill:#c8c8c8}.peak{stroke:#ff6b70}.peakt{fill:#ff6b70}
 .lb{stroke:#57c46f}.lbt{fill:#57c46f}.alive{stroke:#fff}.n{fill:#eee}rect:hover{stroke:#fff}}`;
 
@@ -89,6 +94,7 @@ export function planToSVG(source: ReportSource): string {
     heading(source, shown.length),
     axes(scale),
     rectangles(shown, scale),
+    borders(source, scale),
     aliveLine(source.entries, scale),
     marks(source, scale),
     "</svg>",
@@ -153,7 +159,7 @@ function rectangles(entries: readonly ReportEntry[], s: Scale): string {
 function rectangle(e: ReportEntry, colour: string, outlined: string, s: Scale): string {
   const [x, y] = [s.x(e.lower), s.y(e.offset + e.size)];
   const [w, h] = [s.x(e.upper) - x, s.y(e.offset) - y];
-  const tip = `${e.name}${e.scratch ? " (scratch)" : ""}\n${formatExact(e.size)} at ${e.offset}, steps [${e.lower}, ${e.upper})`;
+  const tip = `${e.name}${e.scratch ? " (scratch)" : ""}\n${formatExact(e.size)} at ${formatPlace(e)}, steps [${e.lower}, ${e.upper})`;
   const place = e.inPlace?.length ? `\nin place: ${e.inPlace.join(", ")}` : "";
   const box = `x="${round(x)}" y="${round(y)}" width="${round(Math.max(w, 0.2))}" height="${round(Math.max(h, 0.2))}"`;
   const rect = `<rect class="${colour}${outlined}" ${box}><title>${escapeXml(tip + place)}</title></rect>`;
@@ -161,6 +167,20 @@ function rectangle(e: ReportEntry, colour: string, outlined: string, s: Scale): 
   return fits
     ? `${rect}<text class="n" x="${round(x + 3)}" y="${round(y + 10)}">${escapeXml(e.name)}</text>`
     : rect;
+}
+
+// Lines between buffers that lie end to end, their names at the right edge.
+function borders({ buffers = [] }: ReportSource, s: Scale): string {
+  return buffers
+    .slice(0, BORDERS_MAX)
+    .map(({ name, from, nBytes }) => {
+      const [top, bottom] = [s.y(from + nBytes), s.y(from)];
+      const line = from > 0 ? `<path class="border" d="M${LEFT} ${round(bottom)}h${PLOT_W}"/>` : "";
+      if (bottom - top < NAMED_H) return line;
+      const at = `${WIDTH - 5} ${round((top + bottom) / 2)}`;
+      return `${line}<text class="b dim" transform="translate(${at})rotate(-90)" text-anchor="middle">${escapeXml(name)}</text>`;
+    })
+    .join("");
 }
 
 // Bytes alive over time: the distance to the top of the picture is what no placement could use better. With more changes

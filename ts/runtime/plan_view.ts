@@ -8,7 +8,14 @@ import type { StoredPlan } from "./plan_cache.ts";
 import type { PlanFigures } from "./plan_space.ts";
 import { planToSVG } from "./plan_svg.ts";
 import type { GraphPlan } from "./planner.ts";
-import { planReport, type ReportEntry, type ReportSource, reportToText } from "./report.ts";
+import {
+  endToEnd,
+  placeIn,
+  planReport,
+  type ReportEntry,
+  type ReportSource,
+  reportToText,
+} from "./report.ts";
 
 /** Figures of all backends together. */
 export function totals(results: readonly (GraphPlan | undefined)[]): PlanFigures & { readonly ms: number } {
@@ -26,8 +33,8 @@ export function totals(results: readonly (GraphPlan | undefined)[]): PlanFigures
 }
 
 /**
- * The plan of one graph. Of several backends each has a buffer of its own; in reports and pictures they lie one above the
- * other, in the order of the backends.
+ * The plan of one graph. Of several backends each has buffers of its own; in reports and pictures they lie one above the
+ * other, in the order of the backends and of their chunks.
  */
 export class GraphPlanView implements Plan {
   readonly #program: Program;
@@ -52,8 +59,8 @@ export class GraphPlanView implements Plan {
   get backends(): readonly BackendPlan[] {
     return this.#stored.results.flatMap((r, b) => {
       if (r === undefined) return [];
-      const { peak, lowerBound, sum, scratch } = r;
-      return [{ name: this.#backends[b]!.name, nBytes: peak, lowerBound, sum, scratch }];
+      const { peak, chunks, lowerBound, sum, scratch } = r;
+      return [{ name: this.#backends[b]!.name, nBytes: peak, chunks, lowerBound, sum, scratch }];
     });
   }
 
@@ -64,9 +71,11 @@ export class GraphPlanView implements Plan {
 
   toText(): string {
     const text = reportToText(this.report());
-    if (this.backends.length < 2) return text;
-    const line = (b: BackendPlan): string =>
-      `  ${b.name.padEnd(12)} ${b.nBytes} B, lower bound ${b.lowerBound} B`;
+    if (this.#buffers().length < 2) return text;
+    const line = (b: BackendPlan): string => {
+      const chunks = b.chunks.length === 1 ? "" : ` in buffers of ${b.chunks.join(", ")}`;
+      return `  ${b.name.padEnd(12)} ${b.nBytes} B${chunks}, lower bound ${b.lowerBound} B`;
+    };
     return [text, "", "  per backend:", ...this.backends.map(line)].join("\n");
   }
 
@@ -85,24 +94,34 @@ export class GraphPlanView implements Plan {
     const names = tensors.map((t, i) => (t.name === "" ? `${Op[t.op]!.toLowerCase()} ${i}` : t.name));
     const takers = this.#takers(names);
     const nLeafs = this.#program.leafs.length;
-    let base = 0;
     const entries: ReportEntry[] = [];
+    const buffers = endToEnd(this.#buffers());
+    const isOne = buffers.length < 2;
+    let first = 0;
     for (const r of this.#stored.results) {
-      for (const e of r?.entries ?? []) {
+      if (r === undefined) continue;
+      for (const e of r.entries) {
         entries.push({
           name: names[e.record]!,
           lower: e.lower,
           upper: e.upper,
           size: e.size,
-          offset: base + e.offset,
+          ...placeIn(buffers[first + e.chunk]!, e.offset, isOne),
           scratch: e.scratch,
           inPlace: e.scratch ? [] : (takers.get(e.record) ?? []),
         });
       }
-      base += r?.peak ?? 0;
+      first += r.chunks.length;
     }
     const figures = totals(this.#stored.results);
-    return { title, ...figures, entries, stepName: (step) => names[nLeafs + step] ?? `${step}` };
+    const stepName = (step: number): string => names[nLeafs + step] ?? `${step}`;
+    return { title, ...figures, entries, ...(isOne ? {} : { buffers }), stepName };
+  }
+
+  #buffers(): { readonly name: string; readonly nBytes: number }[] {
+    return this.backends.flatMap(({ name, chunks }) =>
+      chunks.map((nBytes, k) => ({ name: chunks.length === 1 ? name : `${name} ${k}`, nBytes })),
+    );
   }
 
   // Names of the results that took over the memory of a record, in order.

@@ -2,17 +2,9 @@
 
 import {
   Flag,
-  LIFE_BYTES,
-  LIFE_ENTRY,
-  LIFE_PARENT,
-  LIFE_SCRATCH,
-  NODE_BUFFER,
   NODE_BYTES,
   NODE_FLAGS,
-  NODE_OFFS,
-  NODE_PARENT,
   NODE_SCRATCH,
-  NODE_SCRATCH_OFFS,
   NODE_SIZE,
   NODE_VIEW_SRC,
   PLAN_ALIGN,
@@ -26,6 +18,7 @@ import {
   PLAN_PEAK,
   PLAN_PLAIN,
   PLAN_RECORDS,
+  PLAN_SUM,
   PLAN_WORK,
   PlanArray,
 } from "../../assembly/abi.ts";
@@ -39,18 +32,38 @@ export interface PlanEntry {
   readonly lower: number;
   readonly upper: number;
   readonly size: number;
+  /** bytes from the start of its chunk */
   readonly offset: number;
+  readonly chunk: number;
   /** index of the record it was made for */
   readonly record: number;
   readonly scratch: boolean;
 }
 
-/** The plan of one backend buffer of a graph. Offsets themselves are in the records. */
+/**
+ * The plan of one backend's memory for a graph: one buffer, or several chunks where the backend's largest is too small.
+ * Offsets themselves are in the records, where they count on through the chunks: see {@link locate}.
+ */
 export interface GraphPlan extends PlanFigures {
+  /** bytes of each chunk, one at least; they add up to `peak` */
+  readonly chunks: readonly number[];
+  /** offsets of a chunk in the records */
+  readonly chunkSize: number;
   readonly ms: number;
   /** largest scratch of a step, bytes; inside `peak`, outside `sum` */
   readonly scratch: number;
   readonly entries: readonly PlanEntry[];
+}
+
+/** Where in which chunk an offset of the records lies. */
+export interface ChunkPlace {
+  readonly chunk: number;
+  readonly offset: number;
+}
+
+/** Finds the place of an offset; `chunkSize` may be Infinity. */
+export function locate(offset: number, chunkSize: number): ChunkPlace {
+  return { chunk: Math.floor(offset / chunkSize), offset: offset % chunkSize };
 }
 
 export interface RecordRange {
@@ -62,6 +75,8 @@ export interface RecordRange {
   readonly buffer?: number | undefined;
   /** bytes; 32 by default */
   readonly alignment?: number | undefined;
+  /** most bytes of a chunk, a multiple of the alignment; Infinity by default */
+  readonly chunkSize?: number | undefined;
   readonly budget?: number | undefined;
   readonly seed?: number | undefined;
   /** exactly what ggml does, its liveness and its best fit; for comparison */
@@ -73,29 +88,23 @@ const GRAPH_BUDGET = 1e6;
 
 /**
  * Plans one backend buffer of a graph; writes `offs`, `scratchOffs` and `parent` of its records, -1 where nothing was
- * placed. Never larger than ggml's plan for the same records.
+ * placed. In one chunk never larger than ggml's plan for the same records.
  *
- * @throws {GraphError} `bad-plan` when sizes are no sizes
+ * @throws {GraphError} `bad-plan` when sizes are no sizes, or larger than a chunk
  */
 export function planGraph(host: PlanHost, range: RecordRange): GraphPlan {
-  const { buffer = 0, alignment = 32, budget = GRAPH_BUDGET, seed = 1 } = range;
+  const { chunkSize = Infinity, seed = 1 } = range;
   const start = performance.now();
-  const found = survey(host.memory, range, buffer, alignment);
-  const layout = spaceLayout(found);
+  const records = range.nLeafs + range.nNodes;
+  const layout = spaceLayout({ entries: countEntries(host.memory, range), records });
   return withBlock(host, layout, (at) => {
     const s = new PlanSpace(host.memory, at, layout, seed);
-    s.setFloat(PLAN_ALIGN, alignment);
-    s.setFloat(PLAN_CHUNK, Infinity);
-    s.setFloat(PLAN_BUDGET, budget);
-    s.setInt(PLAN_PLAIN, 1);
-    s.setInt(PLAN_RECORDS, range.records);
-    s.setInt(PLAN_LEAFS, range.nLeafs);
-    s.setInt(PLAN_NODES, range.nNodes);
-    s.setInt(PLAN_BUFFER, buffer);
-    const kept = range.ggml === true ? attempt(host, s, found, false, false) : decide(host, s, found);
-    writePlaces(host.memory, range, buffer, kept);
-    const figures = { ...kept.figures, work: s.float(PLAN_WORK) };
-    return { ...figures, ms: performance.now() - start, scratch: found.scratch, entries: kept.entries };
+    ask(s, range, chunkSize);
+    const kept = range.ggml === true ? attempt(host, s, chunkSize, 0, false) : decide(host, s, chunkSize);
+    const work = s.float(PLAN_WORK);
+    const scratch = kept.entries.reduce((most, e) => (e.scratch ? Math.max(most, e.size) : most), 0);
+    const ms = performance.now() - start;
+    return { ...kept, work, ms, scratch, chunkSize, ...chunked(kept, kept.entries, chunkSize) };
   });
 }
 
@@ -114,48 +123,91 @@ function countEntries({ buffer }: WasmMemory, range: RecordRange): number {
   return entries;
 }
 
-// A complete plan: what each record came to (LIFE_*), and its list.
-interface Attempt {
-  readonly figures: PlanFigures;
-  readonly lives: Int32Array;
-  readonly offset: Float64Array;
+function ask(s: PlanSpace, range: RecordRange, chunkSize: number): void {
+  s.setFloat(PLAN_ALIGN, range.alignment ?? 32);
+  s.setFloat(PLAN_CHUNK, chunkSize);
+  s.setFloat(PLAN_BUDGET, range.budget ?? GRAPH_BUDGET);
+  s.setInt(PLAN_RECORDS, range.records);
+  s.setInt(PLAN_LEAFS, range.nLeafs);
+  s.setInt(PLAN_NODES, range.nNodes);
+  s.setInt(PLAN_BUFFER, range.buffer ?? 0);
+}
+
+// A complete plan, written into the records.
+interface Attempt extends PlanFigures {
   readonly entries: readonly PlanEntry[];
 }
 
 // Our rules first. ggml's are tried only when their bound promises less than what ours came to.
-function decide(host: PlanHost, s: PlanSpace, found: Found): Attempt {
+function decide(host: PlanHost, s: PlanSpace, chunkSize: number): Attempt {
   host.exports.planLive(s.at, 0);
   const ggmlBound = s.float(PLAN_LOWER_BOUND);
-  const ours = attempt(host, s, found, true, true);
-  if (ours.figures.peak <= ggmlBound) return ours;
-  const other = attempt(host, s, found, false, true);
-  return other.figures.peak < ours.figures.peak ? other : ours;
+  const ours = attempt(host, s, chunkSize, 1);
+  return ours.peak <= ggmlBound ? ours : attempt(host, s, chunkSize, 0, true, ours);
 }
 
-// The pass does best fit; better is looked for only above the bound.
-function attempt(host: PlanHost, s: PlanSpace, found: Found, ours: boolean, better: boolean): Attempt {
-  host.exports.planLive(s.at, ours ? 1 : 0);
+// The pass does best fit; better is looked for only above the bound. Best fit knows no chunks: what does not end in the first
+// one is placed anew.
+function attempt(
+  host: PlanHost,
+  s: PlanSpace,
+  chunkSize: number,
+  rules: number,
+  better = true,
+  other?: Attempt,
+): Attempt {
+  const { planLive, planPlace, planWrite } = host.exports;
+  planLive(s.at, rules);
   const n = s.int(PLAN_COUNT);
+  const sum = s.float(PLAN_SUM);
+  checkSizes(s, n, sum, chunkSize);
+  const plain = s.float(PLAN_PEAK) <= chunkSize;
+  s.setInt(PLAN_PLAIN, plain ? 1 : 0);
+  if (!plain) s.setFloat(PLAN_PEAK, Infinity);
   if (better && s.float(PLAN_PEAK) > s.float(PLAN_LOWER_BOUND)) {
     s.number(n);
-    host.exports.planPlace(s.at);
+    planPlace(s.at);
   }
-  return {
-    figures: s.figures(found.sum),
-    lives: s.ints(PlanArray.LIVES, (found.records * LIFE_BYTES) / 4).slice(),
-    offset: s.floats(PlanArray.OFFSET, n).slice(),
-    entries: readEntries(s, n),
-  };
+  if (other !== undefined && s.float(PLAN_PEAK) >= other.peak) return other;
+  planWrite(s.at);
+  return { ...s.figures(sum), entries: readEntries(s, n, chunkSize) };
 }
 
-function readEntries(s: PlanSpace, n: number): PlanEntry[] {
-  const [lower, upper] = [s.ints(PlanArray.LOWER, n), s.ints(PlanArray.UPPER, n)];
-  const [size, offset] = [s.floats(PlanArray.BYTES, n), s.floats(PlanArray.OFFSET, n)];
+// In chunks each buffer may be pushed up by its own size.
+function checkSizes(s: PlanSpace, n: number, sum: number, chunkSize: number): void {
+  const bytes = s.floats(PlanArray.BYTES, n);
+  let all = 0;
+  for (let i = 0; i < n; i++) {
+    if (bytes[i]! > chunkSize) throw sizeError();
+    all += bytes[i]!;
+  }
+  if (!(Math.max(all, sum) < (chunkSize < Infinity ? SIZE_LIMIT / 2 : SIZE_LIMIT))) throw sizeError();
+}
+
+// Several chunks are as large as what lies in them; whether a smaller sum of them is impossible only the bound can tell.
+function chunked(
+  { peak, lowerBound, optimal }: PlanFigures,
+  entries: readonly PlanEntry[],
+  chunkSize: number,
+): Pick<GraphPlan, "chunks" | "peak" | "optimal"> {
+  if (peak <= chunkSize) return { chunks: [peak], peak, optimal };
+  const chunks = Array.from({ length: Math.ceil(peak / chunkSize) }, () => 0);
+  for (const { chunk, offset, size } of entries)
+    if (size > 0) chunks[chunk] = Math.max(chunks[chunk]!, offset + size);
+  const sum = chunks.reduce((bytes, n) => bytes + n, 0);
+  return { chunks, peak: sum, optimal: sum <= lowerBound };
+}
+
+function readEntries(s: PlanSpace, n: number, chunkSize: number): PlanEntry[] {
+  const lower = s.ints(PlanArray.LOWER, n);
+  const upper = s.ints(PlanArray.UPPER, n);
+  const size = s.floats(PlanArray.BYTES, n);
+  const offset = s.floats(PlanArray.OFFSET, n);
   return Array.from(s.ints(PlanArray.OWNER, n), (o, i) => ({
-    lower: lower[i] ?? 0,
-    upper: upper[i] ?? 0,
-    size: size[i] ?? 0,
-    offset: offset[i] ?? 0,
+    lower: lower[i]!,
+    upper: upper[i]!,
+    size: size[i]!,
+    ...locate(offset[i]!, chunkSize),
     record: o < 0 ? ~o : o,
     scratch: o < 0,
   }));

@@ -27,22 +27,33 @@ import type { Tensor } from "../graph/tensor.ts";
 import { opDef } from "../ops/index.ts";
 import { nbytes } from "../shape.ts";
 import type { Arena } from "./arena.ts";
-import type { Backend } from "./backend.ts";
+import type { Backend, BufferType } from "./backend.ts";
 import { kernelOf } from "./cpu_fuse.ts";
 import type { Schedule } from "./scheduler/splits.ts";
 
 /** Largest tensor whose every byte a 32-bit address reaches. */
 export const MAX_BYTES: number = 2 ** 32 - 65536;
 
-// Strides beyond 32 bits, of devices only, are cut: the planner compares them, no kernel reads them.
-function checkedSize(t: Tensor, { name, bufferType: { maxSize } }: Backend): number {
+/**
+ * Most bytes of a plan that lie in one buffer of this type, a multiple of its alignment. Linear memory is one buffer
+ * whatever is planned: records hold addresses.
+ */
+export function chunkSizeOf({ isHost, maxSize, alignment }: BufferType): number {
+  return isHost ? Infinity : Math.floor(maxSize / alignment) * alignment;
+}
+
+// A tensor lies wholly in one buffer. Strides beyond 32 bits, of devices only, are cut: the planner compares them, no kernel
+// reads them.
+function checkedSize(t: Tensor, { name, bufferType }: Backend): number {
   const size = nbytes(t.type, t.ne, t.nb);
-  if (size <= maxSize && t.nb.every((n) => n <= maxSize)) return size;
-  throw new GraphError("too-large", `${t.label()}: ${size} bytes; ${name} takes ${maxSize}`, {
-    tensor: t.name,
-    expected: maxSize,
-    actual: size,
-  });
+  const isPlanned = (t.root.flags & Flag.EXTERNAL) === 0;
+  const most = Math.min(bufferType.maxSize, isPlanned ? chunkSizeOf(bufferType) : Infinity);
+  if (size <= most && t.nb.every((n) => n <= bufferType.maxSize)) return size;
+  throw tooLarge(t, `${size} bytes; ${name} takes ${most}`, most, size);
+}
+
+function tooLarge(t: Tensor, what: string, expected: number, actual: number): GraphError {
+  return new GraphError("too-large", `${t.label()}: ${what}`, { tensor: t.name, expected, actual });
 }
 
 /** Number of records of a program. */
@@ -54,7 +65,7 @@ export function recordCount(program: Program): number {
  * Writes leafs, then nodes. `at` is the address of the first record. Sources and views become record addresses; data
  * addresses are left to the planner's bind, except for tensors that `addressOf` knows.
  *
- * @throws {GraphError} too-large for a tensor that its backend cannot hold, by name
+ * @throws {GraphError} too-large for a tensor, or the scratch of its node, that its backend cannot hold, by name
  */
 export function writeRecords(
   arena: Arena,
@@ -112,7 +123,11 @@ function writeRecord(
 // What a node needs of its backend beside memory for its result.
 function writeNeeds({ i32, f64 }: Arena, at: number, node: ProgramNode, backend: Backend): void {
   if (opDef(node.tensor.op).inplace && backend.inPlace(node)) i32[(at + NODE_FLAGS) / 4]! |= Flag.INPLACE;
-  f64[(at + NODE_SCRATCH) / 8] = backend.scratch(node);
+  const scratch = backend.scratch(node);
+  const most = chunkSizeOf(backend.bufferType);
+  if (scratch > most)
+    throw tooLarge(node.tensor, `${scratch} bytes of scratch; ${backend.name} takes ${most}`, most, scratch);
+  f64[(at + NODE_SCRATCH) / 8] = scratch;
 }
 
 /**

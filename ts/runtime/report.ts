@@ -2,7 +2,7 @@
 // plan_svg.ts.
 
 import { checkOptions } from "../errors.ts";
-import type { Consumer, PeakStep, PlanReport, Reuse } from "../graph/plan.ts";
+import type { Consumer, PeakStep, PlanBuffer, PlanPlace, PlanReport, Reuse } from "../graph/plan.ts";
 
 /** A tensor's memory, or the scratch of a step. */
 export interface ReportEntry {
@@ -12,6 +12,8 @@ export interface ReportEntry {
   readonly upper: number;
   readonly size: number;
   readonly offset: number;
+  /** the same in its buffer, when there are several */
+  readonly within?: PlanPlace;
   readonly scratch?: boolean;
   /** names of results that took the memory over in place, in order */
   readonly inPlace?: readonly string[];
@@ -27,6 +29,8 @@ export interface ReportSource {
   readonly optimal: boolean;
   readonly ms: number;
   readonly entries: readonly ReportEntry[];
+  /** buffers that offsets count on through, when there are several */
+  readonly buffers?: readonly PlanBuffer[];
   /** name of a step, when steps have names */
   readonly stepName?: (step: number) => string;
 }
@@ -62,6 +66,26 @@ export function aliveBytes(entries: readonly ReportEntry[]): AlivePoint[] {
     });
 }
 
+/** Buffers laid end to end. */
+export function endToEnd(buffers: readonly Omit<PlanBuffer, "from">[]): PlanBuffer[] {
+  let from = 0;
+  return buffers.map(({ name, nBytes }) => {
+    const buffer = { name, from, nBytes };
+    from += nBytes;
+    return buffer;
+  });
+}
+
+/** The place of what lies at `offset` of a buffer; it is said to lie within one only when there are several. */
+export function placeIn(
+  { name, from }: PlanBuffer,
+  offset: number,
+  isOne: boolean,
+): Pick<ReportEntry, "offset" | "within"> {
+  const at = { offset: from + offset };
+  return isOne ? at : { ...at, within: { buffer: name, offset } };
+}
+
 /** Puts a plan's figures together. */
 export function planReport(source: ReportSource, options: ReportOptions = {}): PlanReport {
   checkOptions("planReport", options, ["top"]);
@@ -75,6 +99,7 @@ export function planReport(source: ReportSource, options: ReportOptions = {}): P
     sum: source.sum,
     ms: source.ms,
     optimal: source.optimal,
+    ...(source.buffers && { buffers: source.buffers }),
     offsets: entries.map((e) => e.offset),
     nEntries: entries.length,
     nSteps: entries.reduce((m, e) => Math.max(m, e.upper), 0),
@@ -103,6 +128,7 @@ function consumersAt(entries: readonly ReportEntry[], step: number): Consumer[] 
       name: e.name,
       size: e.size,
       offset: e.offset,
+      ...(e.within && { within: e.within }),
       lower: e.lower,
       upper: e.upper,
       scratch: e.scratch === true,
@@ -195,7 +221,12 @@ export function reportToText(r: PlanReport): string {
 function consumerLine(c: Consumer, r: PlanReport): string {
   const size = formatExact(c.size).padStart(20);
   const share = percent(c.size, r.peakStep.alive).padStart(7);
-  return `  ${size} ${share}  [${c.lower}, ${c.upper}) at ${c.offset}  ${c.name}${c.scratch ? " (scratch)" : ""}`;
+  return `  ${size} ${share}  [${c.lower}, ${c.upper}) at ${formatPlace(c)}  ${c.name}${c.scratch ? " (scratch)" : ""}`;
+}
+
+/** `1024`, or `1024 of webgpu 0` where there are several buffers. */
+export function formatPlace({ offset, within }: Pick<ReportEntry, "offset" | "within">): string {
+  return within === undefined ? `${offset}` : `${within.offset} of ${within.buffer}`;
 }
 
 function reuseLine(u: Reuse): string {

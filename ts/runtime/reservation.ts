@@ -1,11 +1,11 @@
-// Several graphs over one compute buffer per backend. They run one at a time: a run of one overwrites inputs and results of
+// Several graphs over the compute buffers of each backend: one, or several chunks where its largest is too small. They run one at a time: a run of one overwrites inputs and results of
 // the others.
 
 import { GraphError } from "../errors.ts";
 import type { ComputeOptions, Graph } from "../graph/graph.ts";
 import type { Plan } from "../graph/plan.ts";
 import type { Buffer, Executable } from "./backend.ts";
-import type { PlannedProgram } from "./plan_program.ts";
+import type { Buffers, PlannedProgram, Sizes } from "./plan_program.ts";
 import { runWatched } from "./scheduler/watch.ts";
 
 /** What a reservation needs of its engine. */
@@ -24,9 +24,6 @@ export interface ReservationHost {
   exclusive(run: () => Promise<void>): Promise<void>;
   grown(from: number, to: number, graphs: number): void;
 }
-
-/** Per backend; undefined where nothing runs. */
-export type Buffers = readonly (Buffer | undefined)[];
 
 interface Member {
   readonly planned: PlannedProgram;
@@ -53,7 +50,7 @@ export class Reservation {
 
   /** Bytes of the buffers. */
   get nBytes(): number {
-    return this.#buffers.reduce((sum, b) => sum + (b?.size ?? 0), 0);
+    return this.#buffers.flat().reduce((sum, b) => sum + b.size, 0);
   }
 
   /** Plans of the graphs, in the order they came. */
@@ -62,8 +59,8 @@ export class Reservation {
   }
 
   /**
-   * Plans one more graph, or one again, over the same buffer. A graph of the same wiring that is nowhere larger than one
-   * that is here runs with that one's plan. If the buffer is too small it is replaced, and every graph of the
+   * Plans one more graph, or one again, over the same buffers. A graph of the same wiring that is nowhere larger than one
+   * that is here runs with that one's plan. A buffer that is too small is replaced, and every graph of the
    * reservation moves; the logger hears of it once. Inputs must be written again.
    *
    * @throws as {@link Graph.plan}; bad-plan when the buffer would have to grow while a graph runs. The others then stay
@@ -142,55 +139,68 @@ export class Reservation {
 
   #letGo(): void {
     if (--this.#held > 0) return;
-    for (const b of this.#buffers) b?.dispose();
+    for (const b of this.#buffers.flat()) b.dispose();
     this.#buffers = [];
   }
 
-  // New buffers are taken before old ones go, so that a failure changes nothing.
+  // New buffers are taken before old ones go, so that a failure changes nothing. Those of a device that is gone serve no more.
   #ensure(planned: readonly PlannedProgram[]): void {
-    const old = this.#buffers;
-    const needed = planned[0]!.sizes.map((_, b) => largest(planned.map((p) => p.sizes[b])));
-    const grows = needed.map((n, b) => n !== undefined && !this.#serves(old[b], b, n));
-    if (!grows.includes(true)) return;
+    const before = this.#buffers;
+    const old = before.map((list, b) => list.filter((buffer) => this.#host.isOf(b, buffer)));
+    const needed = largest(planned.map((p) => p.sizes));
+    const grows = needed.some((sizes, b) => sizes.some((n, k) => !serves(old[b]?.[k], n)));
+    if (!grows) return;
     const from = this.nBytes;
     if (this.#running > 0) throw this.#cannotGrow(needed);
-    const taken = this.#take(needed, grows);
-    this.#buffers = needed.map((_, b) => taken[b] ?? old[b]);
-    if (this.#members.size === 0) return;
+    const buffers = (this.#buffers = this.#take(needed, old));
     for (const member of this.#members.values()) {
       member.executable.dispose();
-      member.executable = this.#host.bind(member.planned, this.#buffers);
+      member.executable = this.#host.bind(member.planned, buffers);
     }
-    taken.forEach((buffer, b) => buffer !== undefined && old[b]?.dispose());
-    this.#host.grown(from, this.nBytes, this.#members.size);
+    const kept = new Set(buffers.flat());
+    for (const buffer of before.flat()) if (!kept.has(buffer)) buffer.dispose();
+    if (this.#members.size > 0) this.#host.grown(from, this.nBytes, this.#members.size);
   }
 
-  #serves(buffer: Buffer | undefined, b: number, nBytes: number): boolean {
-    return buffer !== undefined && buffer.size >= nBytes && this.#host.isOf(b, buffer);
-  }
-
-  #take(needed: readonly (number | undefined)[], grows: readonly boolean[]): Buffers {
-    const taken: (Buffer | undefined)[] = [];
+  // What is there where it serves, else a new buffer.
+  #take(needed: Sizes, old: Buffers): Buffers {
+    const taken: Buffer[] = [];
+    const take = (n: number, b: number): Buffer => {
+      taken.push(this.#host.alloc(b, n));
+      return taken.at(-1)!;
+    };
     try {
-      needed.forEach((n, b) => (taken[b] = grows[b] ? this.#host.alloc(b, n!) : undefined));
-      return taken;
+      return needed.map((sizes, b) => {
+        const here = old[b] ?? [];
+        const first = sizes.map((n, k) => (serves(here[k], n) ? here[k]! : take(n, b)));
+        return [...first, ...here.slice(sizes.length)];
+      });
     } catch (error) {
-      for (const b of taken) b?.dispose();
+      for (const b of taken) b.dispose();
       throw error;
     }
   }
 
-  #cannotGrow(needed: readonly (number | undefined)[]): GraphError {
+  #cannotGrow(needed: Sizes): GraphError {
     return new GraphError("bad-plan", "reserve: the compute buffer cannot grow while a graph runs", {
-      expected: needed.reduce<number>((sum, n) => sum + (n ?? 0), 0),
+      expected: needed.flat().reduce((sum, n) => sum + n, 0),
       actual: this.nBytes,
     });
   }
 }
 
-function largest(sizes: readonly (number | undefined)[]): number | undefined {
-  const known = sizes.filter((n) => n !== undefined);
-  return known.length === 0 ? undefined : Math.max(...known);
+function serves(buffer: Buffer | undefined, nBytes: number): boolean {
+  return buffer !== undefined && buffer.size >= nBytes;
+}
+
+/** Bytes of each chunk of each backend that serve all of these programs. */
+export function largest(all: readonly Sizes[]): Sizes {
+  const backends = Math.max(0, ...all.map((sizes) => sizes.length));
+  return Array.from({ length: backends }, (_, b) => {
+    const lists = all.map((sizes) => sizes[b] ?? []);
+    const n = Math.max(...lists.map((list) => list.length));
+    return Array.from({ length: n }, (_, k) => Math.max(...lists.map((list) => list[k] ?? 0)));
+  });
 }
 
 // No run of it starts any more, one under way ends, and its tensors have no place.

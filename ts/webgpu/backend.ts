@@ -152,7 +152,15 @@ export class GpuBackend implements Backend {
     const most = this.gpu.device.limits.maxStorageBuffersPerShaderStage;
     if (bind.length > most)
       this.#wide.set(label, `${bind.length} operands; the device binds ${most} at once`);
-    return bind.length <= most && bind.every((b) => bytesOf(b, node) <= this.gpu.caps.maxBinding);
+    return bind.length <= most && bind.every((b) => this.#bytesOf(b, node) <= this.gpu.caps.maxBinding);
+  }
+
+  #bytesOf({ of, offset = 0, bytes }: Bind, node: ProgramNode): number {
+    if (bytes !== undefined) return bytes;
+    if (of === "fault") return 0;
+    if (of === "scratch") return this.scratch(node) - offset;
+    const t = of === "dst" ? node.tensor : node.src[of];
+    return (t?.nBytes ?? 0) - offset;
   }
 
   /** Kernels read activations as they are: nodes change places, and pairs of them become one. */
@@ -169,11 +177,12 @@ export class GpuBackend implements Backend {
     return kernelFor(node, this.#kernels)?.scratch?.(node, this.gpu.caps) ?? 0;
   }
 
-  compile(planned: Planned, compute: Buffer): Executable {
+  compile(planned: Planned, buffers: readonly Buffer[]): Executable {
     this.gpu.check();
-    if (!(compute instanceof GpuBuffer)) throw new GraphError("bad-plan", "webgpu: memory of another device");
+    const compute = buffers.filter((b) => b instanceof GpuBuffer);
+    if (compute.length < buffers.length) throw new GraphError("bad-plan", "webgpu: memory of another device");
     const plan = new GpuPlan(this.gpu, this.#pipelines, this.#kernels, planned, compute);
-    return new GpuExecutable(this, plan, planned.program.nodes.length, compute.ready);
+    return new GpuExecutable(this, plan, planned.program.nodes.length, allReady(compute));
   }
 
   /** One run at a time: graphs may share a compute buffer. */
@@ -199,9 +208,9 @@ export class GpuBackend implements Backend {
   }
 }
 
-function bytesOf({ of, offset = 0, bytes }: Bind, { tensor, src }: ProgramNode): number {
-  if (bytes !== undefined) return bytes;
-  if (of === "scratch" || of === "fault") return 0;
-  const t = of === "dst" ? tensor : src[of];
-  return (t?.nBytes ?? 0) - offset;
+// Nobody has to wait for it.
+function allReady(buffers: readonly Buffer[]): Promise<void> {
+  const ready = Promise.all(buffers.map((b) => b.ready)).then(() => undefined);
+  ready.catch(() => undefined);
+  return ready;
 }

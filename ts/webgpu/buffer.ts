@@ -39,7 +39,7 @@ export class GpuBufferType implements BufferType {
 
   constructor(gpu: GpuDevice) {
     this.gpu = gpu;
-    this.maxSize = Math.floor(gpu.device.limits.maxBufferSize / ALIGN) * ALIGN;
+    this.maxSize = gpu.maxBuffer;
     this.faults = new Faults(gpu);
     this.readback = new ReadbackRing(gpu, this.faults);
     this.patch = new WordPatch(gpu);
@@ -156,6 +156,7 @@ export class GpuBuffer implements Buffer {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#onDispose();
+    this.type.staging.forget(this.memory);
     this.#gpu.destroyBuffer(this.memory);
   }
 

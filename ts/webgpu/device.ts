@@ -14,6 +14,8 @@ export interface GpuOptions {
   readonly without?: readonly ("f16" | "subgroups")[] | undefined;
   /** largest binding, bytes; for tests of what lies in windows */
   readonly maxBinding?: number | undefined;
+  /** largest buffer, bytes; for tests of what lies in several */
+  readonly maxBuffer?: number | undefined;
   /** "default": the limits that every WebGPU device has; the adapter's when absent */
   readonly limits?: "default" | undefined;
 }
@@ -154,6 +156,8 @@ export class GpuDevice {
   readonly device: GPUDevice;
   readonly caps: Caps;
   readonly adapter: AdapterName;
+  /** largest buffer, bytes: a multiple of {@link ALIGN} */
+  readonly maxBuffer: number;
   readonly counts: GpuCounts = {
     buffers: 0,
     liveBytes: 0,
@@ -178,6 +182,8 @@ export class GpuDevice {
     const { gpu: standard } = (globalThis as { readonly navigator?: { readonly gpu?: GPU } }).navigator ?? {};
     this.caps = capsOf(device, gpu ?? standard, options.maxBinding);
     this.adapter = adapterName(device.adapterInfo);
+    const maxBuffer = Math.min(device.limits.maxBufferSize, options.maxBuffer ?? Infinity);
+    this.maxBuffer = Math.floor(maxBuffer / ALIGN) * ALIGN;
     void device.lost.then(({ message }) => {
       if (!this.#disposed) this.#fail("device-lost", `webgpu: ${this.adapter.name} was lost: ${message}`);
       for (const f of this.#onLost) f();
@@ -217,6 +223,11 @@ export class GpuDevice {
     const later = new Promise<void>((resolve) => void setTimeout(resolve, LOSS_MS));
     await Promise.race([this.device.lost, later]);
     this.check();
+  }
+
+  /** Says that something failed which nobody waits for: results are not to be trusted. */
+  doubt(what: string): void {
+    this.#fail("gpu-error", `webgpu: ${what}`);
   }
 
   /** Runs `f` when the device is lost or destroyed. */

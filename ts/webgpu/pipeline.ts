@@ -89,13 +89,16 @@ export class Pipelines {
     pipeline.catch(() => undefined); // heard of below, after the module's own error
     const error = await scope.catch(() => null);
     this.#gpu.check();
-    if (error !== null) throw await shaderError(dispatch, module, code, error.message);
+    if (error !== null) {
+      await this.#gpu.newsOfLoss();
+      throw await shaderError(dispatch, module, code, error.message);
+    }
     try {
       const made = await pipeline;
       this.#gpu.counts.pipelines++;
       return made;
     } catch (cause) {
-      this.#gpu.check();
+      await this.#gpu.newsOfLoss();
       throw await shaderError(dispatch, module, code, String(cause));
     }
   }

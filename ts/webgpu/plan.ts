@@ -33,6 +33,13 @@ interface Step extends Job {
   pipeline: GPUComputePipeline | undefined;
 }
 
+/** A node to be run, and its bytes of scratch. */
+interface Work {
+  readonly node: ProgramNode;
+  readonly index: number;
+  readonly scratch: number;
+}
+
 /** Workgroups in two dimensions. */
 export function gridOf(groups: number): readonly [x: number, y: number] {
   if (groups <= MAX_GRID) return [groups, 1];
@@ -55,7 +62,7 @@ export class GpuPlan {
   readonly #pipelines: Pipelines;
   readonly #params: GPUBuffer;
   readonly #paramsGroup: GPUBindGroup;
-  readonly #compute: GPUBuffer;
+  readonly #compute: readonly GPUBuffer[];
   readonly #planned: Planned;
   readonly #faults: Faults;
   /** numbers of the nodes that may note a bad id */
@@ -66,20 +73,27 @@ export class GpuPlan {
   #disposed = false;
 
   /** @throws {DeviceError} unsupported, device-lost */
-  constructor(gpu: GpuDevice, pipelines: Pipelines, kernels: Kernels, planned: Planned, compute: GpuBuffer) {
+  constructor(
+    gpu: GpuDevice,
+    pipelines: Pipelines,
+    kernels: Kernels,
+    planned: Planned,
+    compute: readonly GpuBuffer[],
+  ) {
     this.#gpu = gpu;
     this.#pipelines = pipelines;
     this.#planned = planned;
-    this.#compute = compute.memory;
-    this.#faults = compute.type.faults;
+    this.#compute = compute.map((b) => b.memory);
+    this.#faults = compute[0]!.type.faults;
     const groups = new BindGroups(gpu, pipelines);
     const slots: Uint8Array<ArrayBuffer>[] = [];
     const steps: Step[] = [];
     planned.program.nodes.forEach((node, index) => {
       this.#first.push(steps.length);
       if (isSilent(node.tensor)) return;
-      const dispatches = kernelFor(node, kernels)!.dispatches(node, gpu.caps);
-      steps.push(...dispatches.map((d) => this.#step(d, node, index, groups, slots)));
+      const kernel = kernelFor(node, kernels)!;
+      const work = { node, index, scratch: kernel.scratch?.(node, gpu.caps) ?? 0 };
+      steps.push(...kernel.dispatches(node, gpu.caps).map((d) => this.#step(d, work, groups, slots)));
     });
     this.#first.push(steps.length);
     this.#ids = new HostIds(planned.program);
@@ -102,17 +116,12 @@ export class GpuPlan {
     return buffer;
   }
 
-  #step(
-    dispatch: Dispatch,
-    node: ProgramNode,
-    index: number,
-    groups: BindGroups,
-    slots: Uint8Array<ArrayBuffer>[],
-  ): Step {
+  #step(dispatch: Dispatch, work: Work, groups: BindGroups, slots: Uint8Array<ArrayBuffer>[]): Step {
+    const { node, index } = work;
     if (dispatch.params.length > MAX_DISPATCH_PARAMS) {
       throw new DeviceError("unsupported", `webgpu: ${dispatch.label}: ${dispatch.params.length} parameters`);
     }
-    const places = dispatch.bind.map((b) => this.#place(b, node, index));
+    const places = dispatch.bind.map((b) => this.#place(b, work));
     const { pattern, windows, starts } = bindOperands(dispatch, places, this.#gpu.caps.maxBinding);
     const { maxStorageBuffersPerShaderStage: most } = this.#gpu.device.limits;
     if (windows.length > most) {
@@ -149,10 +158,11 @@ export class GpuPlan {
     return site;
   }
 
-  #place({ of, offset = 0, bytes }: Bind, { tensor, src }: ProgramNode, index: number): Place {
+  #place({ of, offset = 0, bytes }: Bind, { node: { tensor, src }, index, scratch }: Work): Place {
     if (of === "scratch") {
-      const start = this.#planned.scratchOffset(index) + offset;
-      return { memory: this.#compute, start, bytes: bytes ?? this.#compute.size - start };
+      const at = this.#planned.scratch(index)!;
+      const memory = this.#compute[at.chunk]!;
+      return { memory, start: at.offset + offset, bytes: bytes ?? scratch - offset };
     }
     if (of === "fault") return { memory: this.#faults.memory, start: 0, bytes: FAULT_BYTES };
     const t = of === "dst" ? tensor : src[of]!;

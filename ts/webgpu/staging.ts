@@ -15,8 +15,8 @@ export class StagingRing {
   readonly #gpu: GpuDevice;
   /** mapped, oldest first */
   readonly #idle: GPUBuffer[] = [];
-  /** mapped and given out, not sent yet; those of loads that ended on the way stay here */
-  readonly #given = new Set<GPUBuffer>();
+  /** mapped and given out, not sent yet, with where they are to go */
+  readonly #given = new Map<GPUBuffer, GPUBuffer>();
   /** resolve when mapped again, oldest first */
   readonly #busy: Promise<void>[] = [];
   #disposed = false;
@@ -34,8 +34,15 @@ export class StagingRing {
     if (offset % 4 !== 0) throw new DeviceError("unsupported", `webgpu: cannot copy to byte ${offset}`);
     const size = Math.max(4, alignUp(nBytes, 4));
     const staging = await this.#take(size);
-    this.#given.add(staging);
-    const range = new Uint8Array(staging.getMappedRange(0, size));
+    this.#given.set(staging, target);
+    let range: Uint8Array;
+    try {
+      range = new Uint8Array(staging.getMappedRange(0, size));
+    } catch (cause) {
+      this.forget(target);
+      await this.#gpu.newsOfLoss();
+      throw new DeviceError("gpu-error", `webgpu: staging of ${size} bytes: ${String(cause)}`, { cause });
+    }
     range.fill(0, nBytes);
     return {
       bytes: range.subarray(0, nBytes),
@@ -43,10 +50,23 @@ export class StagingRing {
     };
   }
 
+  /** Gives back what was given out for a buffer and will not be sent: a load ended on the way. */
+  forget(target: GPUBuffer): void {
+    for (const [staging, to] of this.#given) {
+      if (to !== target) continue;
+      this.#given.delete(staging);
+      this.#gpu.destroyBuffer(staging);
+    }
+  }
+
   #send(staging: GPUBuffer, target: GPUBuffer, offset: number, size: number): void {
     this.#gpu.check();
+    try {
+      staging.unmap();
+    } catch (cause) {
+      return this.#gpu.doubt(`staging of ${size} bytes: ${String(cause)}`);
+    }
     this.#given.delete(staging);
-    staging.unmap();
     const encoder = this.#gpu.device.createCommandEncoder();
     encoder.copyBufferToBuffer(staging, 0, target, offset, size);
     this.#gpu.device.queue.submit([encoder.finish()]);
@@ -60,6 +80,7 @@ export class StagingRing {
   }
 
   async #take(size: number): Promise<GPUBuffer> {
+    if (this.#gpu.failure !== undefined) await this.#gpu.newsOfLoss();
     this.#gpu.check();
     while (this.#busy.length + this.#idle.length >= COUNT && !this.#idle.some((b) => b.size >= size)) {
       const tooSmall = this.#idle.shift();
@@ -86,7 +107,7 @@ export class StagingRing {
 
   dispose(): void {
     this.#disposed = true;
-    for (const buffer of [...this.#idle.splice(0), ...this.#given]) this.#gpu.destroyBuffer(buffer);
+    for (const buffer of [...this.#idle.splice(0), ...this.#given.keys()]) this.#gpu.destroyBuffer(buffer);
     this.#given.clear();
   }
 }

@@ -44,10 +44,11 @@ export class Bench {
       backends: [backend],
       addressOf: () => undefined,
     });
-    const buffer = backend.bufferType.alloc(planned.sizes[0]!, "compute");
+    const buffers: Buffer[] = [];
     try {
-      bindProgram(this.#arena, planned, [buffer], addressOf);
-      const executable = backend.compile(planned.splits[0]!, buffer);
+      for (const n of planned.sizes[0]!) buffers.push(backend.bufferType.alloc(n, "compute"));
+      bindProgram(this.#arena, planned, [buffers], addressOf);
+      const executable = backend.compile(planned.splits[0]!, buffers);
       try {
         for (const [slot, base] of bases) base.write(data.get(slot)!);
         await executable.run();
@@ -57,7 +58,7 @@ export class Bench {
       }
     } finally {
       planned.unplace();
-      buffer.dispose();
+      for (const buffer of buffers) buffer.dispose();
       this.#arena.free(planned.records);
     }
   }
