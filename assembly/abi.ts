@@ -370,13 +370,13 @@ export const PLAN_UNIT = 272;
 export const PLAN_SUM = 280;
 export const PLAN_HEADER_BYTES = 360;
 
-/** Arrays of a workspace. "entry": of the list; "buffer": an entry with a size and a lifetime. Sizes: ts/runtime/plan_space.ts. */
+/** Arrays of a workspace, laid out by ts/runtime/plan_space.ts. "buffer": an entry of the list with a size and a lifetime. */
 export enum PlanArray {
   /** i32 per buffer: its entry. On entry the buffers to place, then the pre-placed by ascending offset */
   ID,
   /** a record of 32 bytes per buffer */
   BUFFERS,
-  /** f64 per entry: the result, and where the pre-placed are; else -1. Before the first stands -1, the place of entry -1 */
+  /** f64 per entry: the result, and where the pre-placed are; -1 for the others, and for entry -1 */
   OFFSET,
   /** f64 per section: trouble seen so far */
   WEIGHT,

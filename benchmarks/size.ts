@@ -54,7 +54,10 @@ const rows = [
 ].filter((row) => row !== undefined);
 const versions = ["@wllama/wllama", "onnxruntime-web", "@tensorflow/tfjs-core"].map((n) => [n, versionOf(n)]);
 // Builds the core once more, without the planner's exports: needs build/simd.wasm, as npm run build leaves it.
-const planner = execFileSync(process.execPath, [".ci/package/planner_size.mjs"], { cwd: ROOT, encoding: "utf8" });
+const planner = execFileSync(process.execPath, [".ci/package/planner_size.mjs"], {
+  cwd: ROOT,
+  encoding: "utf8",
+});
 report("size", rows, {
   peers: Object.fromEntries(versions),
   distBytes: packageBytes,

@@ -103,6 +103,14 @@ describe("a list stays within its workspace", () => {
     }
   });
 
+  it("when more are pre-placed than are to be placed", () => {
+    const free = entriesOf(packing(60, 1, 1000, 1e6));
+    const fixed = Array.from({ length: 400 }, (_, i) => ({ lower: 2 * i, upper: 2 * i + 1, size: 1, offset: 0 }));
+    const plan = planBuffers(alone, [...free, ...fixed], { budget: 1e6 });
+    expect(listFaults([...free, ...fixed], plan.offsets)).toEqual([]);
+    expect(plan.work).toBeGreaterThan(1e5);
+  });
+
   it("when more than can be searched are named, and few enough of them are not empty", () => {
     const c = packing(4000, 1, 1000, 1e6);
     const bs = entriesOf(c).concat(Array.from({ length: 500 }, () => ({ lower: 0, upper: 9, size: 0 })));

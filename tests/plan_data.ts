@@ -148,7 +148,8 @@ export function oneBlock(w: PlanWasm, at: number): PlanExports {
       return at;
     },
     regionFree: () => {
-      if (new Uint8Array(w.memory.buffer, end, 64).some((b) => b !== 0xa5)) throw new Error("workspace overrun");
+      if (new Uint8Array(w.memory.buffer, end, 64).some((b) => b !== 0xa5))
+        throw new Error("workspace overrun");
     },
   };
 }

@@ -68,8 +68,8 @@ function lifeOf(p: Plan, n: Node): Life {
 }
 
 /**
- * One pass over the records of the workspace under one set of rules. Leaves the list, offsets by best fit, peak and lower bound, and
- * a Life per record.
+ * One pass over the records of the workspace under one set of rules. Leaves the list, offsets by best fit, peak and lower
+ * bound, and a Life per record.
  */
 export function planLive(pWork: usize, ours: i32): void {
   const p = changetype<Plan>(pWork);
@@ -101,14 +101,14 @@ function reset(p: Plan): void {
   for (let i = 0, e = p.nLeafs; i < e; i++) countView(p, nodeAt(p, i));
 }
 
-/** Writes the places of the last pass into its records: `offs`, `scratchOffs`, `parent`; -1 where nothing was placed, as before offset 0. */
+/** Writes `offs`, `scratchOffs` and `parent` of the last pass into its records; -1 where nothing was placed. */
 export function planWrite(pWork: usize): void {
   const p = changetype<Plan>(pWork);
   for (let i = 0, n = p.nLeafs + p.nNodes; i < n; i++) {
     const r = nodeAt(p, i);
     if (r.buffer != p.buffer) continue;
     const x = lifeAt(p, i);
-    r.offs = getf(p.offset, x.entry);
+    r.offs = getf(p.offset, x.entry); // of entry -1 it is -1
     r.scratchOffs = getf(p.offset, x.scratch);
     r.parent = x.parent;
   }

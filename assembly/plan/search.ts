@@ -152,7 +152,10 @@ function raiseAll(p: Plan, s: Search, v: i32): bool {
 
 function exhausted(p: Plan, s: Search): bool {
   if (++s.nodes > s.nodesMax || s.seen > s.seenMax) return true;
-  return s.nTrail + 4 * (p.n + p.m) > p.n * TRAIL_PER_BUFFER || s.nLists + 3 * (s.r - s.l) + 2 > p.n * LISTS_PER_BUFFER;
+  return (
+    s.nTrail + 4 * (p.n + p.m) > p.n * TRAIL_PER_BUFFER ||
+    s.nLists + 3 * (s.r - s.l) + 2 > p.n * LISTS_PER_BUFFER
+  );
 }
 
 // Works on the list in hand until a buffer is placed or the list is decided.

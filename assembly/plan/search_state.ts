@@ -110,7 +110,11 @@ export function searchInit(p: Plan): Search | null {
   const s = changetype<Search>(p.search);
   const words = (p.n + 63) >> 6;
   // The arrays are the first fields, as in the header.
-  memory.copy(p.search, changetype<usize>(p) + offsetof<Plan>("items"), offsetof<Search>("rows") + sizeof<usize>());
+  memory.copy(
+    p.search,
+    changetype<usize>(p) + offsetof<Plan>("items"),
+    offsetof<Search>("rows") + sizeof<usize>(),
+  );
   s.words = words;
   s.unit = p.unit;
   s.run = 0;

@@ -71,7 +71,7 @@ function place(host: PlanHost, c: LifetimeColumns, r: Rules, o: CheckedOptions):
   const n = c.size.length;
   const { sum, free } = count(c, r);
   if (!(sum < SIZE_LIMIT)) throw sizeError();
-  const layout = spaceLayout({ entries: n, free, aligned: r.aligns !== undefined });
+  const layout = spaceLayout({ entries: n, free, fixed: r.fixed.length, aligned: r.aligns !== undefined });
   return withBlock(host, layout, (at) => {
     const s = new PlanSpace(host.memory, at, layout, o.seed);
     ask(s, r, o);

@@ -37,8 +37,9 @@ const NONE = new Int32Array(0);
 export interface SpaceNeeds {
   /** entries of the list */
   readonly entries: number;
-  /** buffers to place, where they may be fewer */
+  /** buffers to place, where they may be fewer, and pre-placed ones */
   readonly free?: number | undefined;
+  readonly fixed?: number | undefined;
   /** entries have alignments of their own */
   readonly aligned?: boolean | undefined;
   /** node records, for a graph */
@@ -64,7 +65,7 @@ export function spaceLayout(needs: SpaceNeeds): SpaceLayout {
   return { bytes, starts };
 }
 
-function arraySizes({ entries: n, free = n, aligned = false, records = 0 }: SpaceNeeds): Map<number, number> {
+function arraySizes({ entries: n, free = n, fixed = 0, aligned = false, records = 0 }: SpaceNeeds): Map<number, number> {
   return new Map<number, number>([
     ...[PlanArray.ID, PlanArray.LOWER, PlanArray.UPPER].map((a) => [a, 4 * n] as const),
     ...[PlanArray.SORT_A, PlanArray.SORT_B, PlanArray.SORT_C].map((a) => [a, 4 * n] as const),
@@ -85,22 +86,23 @@ function arraySizes({ entries: n, free = n, aligned = false, records = 0 }: Spac
     [PlanArray.HEAP, 16 * (n + 1)],
     [PlanArray.COUNTS, 4 * SORT_COUNTS],
     [PlanArray.BLOCKS, 16 * (n + 2)],
-    ...(free <= SEARCH_MAX ? searchSizes(free) : []),
+    ...(free <= SEARCH_MAX ? searchSizes(free, free + fixed) : []),
   ]);
 }
 
-function searchSizes(n: number): [number, number][] {
+// n buffers in at most m sections.
+function searchSizes(n: number, m: number): [number, number][] {
   const row = 8 * Math.ceil(n / 64);
   return [
     [PlanArray.SEARCH, SEARCH_BYTES],
     [PlanArray.ITEMS, ITEM_BYTES * n],
-    [PlanArray.SECTIONS, SECTION_BYTES * n],
-    [PlanArray.DIRTY, 4 * n],
+    [PlanArray.SECTIONS, SECTION_BYTES * m],
+    [PlanArray.DIRTY, 4 * m],
     [PlanArray.OPEN, row],
     [PlanArray.TRAIL, 8 * TRAIL_PER_BUFFER * n],
     [PlanArray.LISTS, 4 * LISTS_PER_BUFFER * n],
     [PlanArray.FRAMES, FRAME_BYTES * (2 * n + 2)],
-    [PlanArray.ROWS, 2 * n * row],
+    [PlanArray.ROWS, (n + m) * row],
   ];
 }
 
@@ -197,7 +199,8 @@ export class PlanSpace {
       PLAN_FLOOR,
       placed.reduce((top, i) => Math.max(top, offset[i]! + bytes[i]!), 0),
     );
-    if (free <= SEARCH_MAX) this.setFloat(PLAN_UNIT, this.#unit(id!.subarray(0, free), placed, bytes, offset));
+    if (free <= SEARCH_MAX)
+      this.setFloat(PLAN_UNIT, this.#unit(id!.subarray(0, free), placed, bytes, offset));
   }
 
   // What all sizes are multiples of, and all offsets that a buffer can come to rest at.
