@@ -6,13 +6,13 @@ import { done, fail, jobNumber, join, leave, nextJob, post, ready } from "./cont
 import { planLive, planWrite } from "./plan/liveness";
 import { planPlace } from "./plan/place";
 import { dequantizeRow, quantizeRow } from "./quants/index";
-import { fromQuads, quadScratch, toQuads } from "./quants/quads";
+import { fromQuads, quadScratch, toQuads, toQuadsFrom } from "./quants/quads";
 import { regionAlloc, regionBytes, regionFree, regionInit, regionShortfall } from "./region";
 import { probeDot, selfTest } from "./selftest";
 
 export { planLive, planWrite, planPlace };
 export { dequantizeRow, probeDot, quantizeRow, selfTest };
-export { fromQuads, quadScratch, toQuads };
+export { fromQuads, quadScratch, toQuads, toQuadsFrom };
 export {
   done,
   fail,

@@ -1,5 +1,5 @@
-// npm run conformance -- [--json] [--backend cpu|webgpu] [--threads N] [--only PREFIX]: the golden vectors in GOLDEN_DIR
-// against the engine.
+// npm run conformance -- [--json] [--backend cpu|webgpu] [--threads N] [--without f16|subgroups] [--only PREFIX]: the golden
+// vectors in GOLDEN_DIR against the engine.
 //
 // The last line is one JSON object { passed, failed, notBuilt, failures: [{ name, reason }] }; without --json a line
 // for each failure and each kind of missing thing comes first. Exits 1 when a case failed, or when the GPU reported an
@@ -7,6 +7,7 @@
 import { createEngine, type Engine } from "../ts/runtime/engine.ts";
 import { goldenCases } from "./golden/file.ts";
 import { tally } from "./golden/tally.ts";
+import type { RunOptions } from "./golden/run.ts";
 import { gpuEngine } from "./gpu_engine.ts";
 import { testGpu } from "./gpu_host.ts";
 
@@ -15,22 +16,31 @@ function option(name: string, fallback: string): string {
   return at < 0 ? fallback : (process.argv[at + 1] ?? fallback);
 }
 
-/** The engine, and what its device complains of. */
-async function openEngine(name: string): Promise<{ engine: Engine; complaint: () => string | undefined }> {
+interface Opened {
+  readonly engine: Engine;
+  readonly options: RunOptions;
+  /** what its device complains of */
+  readonly complaint: () => string | undefined;
+}
+
+async function openEngine(name: string): Promise<Opened> {
   if (name === "cpu") {
     const engine = await createEngine({ nThreads: Number(option("--threads", "1")) });
-    return { engine, complaint: () => undefined };
+    return { engine, options: {}, complaint: () => undefined };
   }
   if (name !== "webgpu") throw new TypeError(`--backend ${name}: expected cpu or webgpu`);
-  const { engine, backend: gpu } = await gpuEngine({ gpu: await testGpu() });
-  return { engine, complaint: () => gpu.lost?.message };
+  const left = option("--without", "");
+  const without = (["f16", "subgroups"] as const).filter((w) => w === left);
+  const { engine, backend: gpu } = await gpuEngine({ gpu: await testGpu(), without });
+  const options = { f32Activations: true, f16Weights: gpu.gpu.caps.f16 };
+  return { engine, options, complaint: () => gpu.lost?.message };
 }
 
 const backend = option("--backend", "cpu");
-const { engine, complaint } = await openEngine(backend);
+const { engine, options, complaint } = await openEngine(backend);
 const only = option("--only", "");
 const cases = [...goldenCases()].filter((c) => c.name.startsWith(only));
-const { report, missing } = await tally(engine, cases, { f32Activations: backend === "webgpu" });
+const { report, missing } = await tally(engine, cases, options);
 const stray = complaint();
 if (stray !== undefined) {
   report.failed++;

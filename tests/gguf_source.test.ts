@@ -126,6 +126,32 @@ describe("every source", () => {
   );
 
   it.each(kinds)(
+    "fills one of two windows while the other is emptied, each part whole after all its pieces: %s",
+    async (_, input) => {
+      const opened = await openGguf(input());
+      const { parts, places } = partsOf(opened, plain);
+      const windows = [new Uint8Array(MB - 1), new Uint8Array(MB - 1)];
+      let turn = 0;
+      const seen: string[] = [];
+      const staged = parts.map((part) => ({
+        ...part,
+        stage: (done: number, nBytes: number) => {
+          const bytes = windows[(turn = 1 - turn)]!.subarray(0, nBytes);
+          return { bytes, commit: () => () => places.get(part.name)!.set(bytes, done) };
+        },
+        whole: () => {
+          seen.push(part.name);
+          expect(same(places.get(part.name)!, data.get(part.name)!)).toBe(true);
+        },
+      }));
+      await opened.source.load(staged);
+      expect(seen).toEqual(["first", "large", "last"]);
+      expectAll(places);
+      await opened.source.close();
+    },
+  );
+
+  it.each(kinds)(
     "goes through the file once, in its order, whatever the order of the parts: %s",
     async (_, input) => {
       const opened = await openGguf(input());

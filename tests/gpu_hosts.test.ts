@@ -5,6 +5,7 @@ import { basename, join, resolve } from "node:path";
 import { build as esbuild } from "esbuild";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import { dataDir, describeWith } from "./data.ts";
+import type { Halves } from "./gpu_f16.ts";
 import { goldenCases, goldenFiles, goldenFolder } from "./golden/file.ts";
 import type { Report } from "./golden/tally.ts";
 import { startWebGpuChromium } from "./hosts/chromium.ts";
@@ -23,6 +24,14 @@ interface ModelsResult {
   readonly variants: readonly { readonly dispatches: number; readonly stray?: string }[];
   readonly loss: object;
   readonly unhandled: readonly string[];
+}
+
+/** What hosts/gpu_modules.ts says. */
+interface ModulesResult {
+  readonly modules: number;
+  readonly withF16: number;
+  readonly refused: readonly string[];
+  readonly halves: Halves;
 }
 
 /** A bundle of a script of ours, as text. */
@@ -138,6 +147,16 @@ describeWith("golden", "golden vectors on WebGPU", () => {
   );
 
   itNeeds(
+    [deno.command, LAVAPIPE],
+    "products pass in Deno without f16",
+    async () => {
+      const only = ["--without", "f16", "--only", "MM"];
+      expectAllWell((await inDeno("conformance.ts", "--backend", "webgpu", "--json", ...only)) as Report, 30);
+    },
+    LIMIT_MS,
+  );
+
+  itNeeds(
     [deno.command, LAVAPIPE, dataDir("models")],
     "a model agrees with the CPU in Deno in all its types, with f16 and with the least that devices have, and outlives its device",
     async () => {
@@ -163,11 +182,21 @@ describeWith("golden", "golden vectors on WebGPU", () => {
 
   itNeeds(
     [deno.command, LAVAPIPE],
-    "every shader module compiles in Deno",
+    "every shader module compiles in Deno, and kernels with f16 agree with double precision or are replaced",
     async () => {
-      const said = (await inDeno("hosts/gpu_modules.ts")) as { modules: number; refused: readonly string[] };
-      expect(said.refused).toEqual([]);
-      expect(said.modules).toBeGreaterThan(300);
+      const { modules, withF16, refused, halves } = (await inDeno("hosts/gpu_modules.ts")) as ModulesResult;
+      expect(refused).toEqual([]);
+      expect(modules).toBeGreaterThan(300);
+      expect(halves.apart).toEqual([]);
+      const labels = ["mul_mat", "mul_mat_id"].flatMap((op) => [
+        `${op} Q4_K x F32 tile32 f16`,
+        `${op} Q4_K x F32 tile64 f16`,
+      ]);
+      expect(halves.kernels).toEqual(expect.arrayContaining(labels));
+      expect(halves.kernels.length).toBeGreaterThan(50);
+      expect(withF16).toBeGreaterThanOrEqual(halves.kernels.length);
+      expect(halves.refused).toEqual(["mul_mat Q4_K x F32 tile32 f16", "mul_mat_id Q4_K x F32 tile32 f16"]);
+      expect(halves.goesOn).toBe(true);
     },
     LIMIT_MS,
   );

@@ -17,13 +17,13 @@ await describeGpu("a shader compiler", () => {
   afterAll(() => device.destroy());
 
   test("takes every module", async () => {
-    const modules = allModules(false);
+    const modules = allModules({});
     expect(modules.length).toBeGreaterThan(300);
     expect(await refusedBy(device, modules)).toEqual([]);
   });
 
   test("takes those with subgroups where it knows them", async () => {
-    const modules = allModules(true).filter(({ code }) => code.startsWith("enable subgroups"));
+    const modules = allModules({ subgroups: true }).filter(({ code }) => code.startsWith("enable subgroups"));
     expect(modules.length).toBeGreaterThan(30);
     if (subgroups) expect(await refusedBy(device, modules)).toEqual([]);
   });

@@ -21,23 +21,23 @@ export interface Module {
 }
 
 const CAPS: Caps = {
-  f16: true,
+  f16: false,
   subgroups: false,
   subgroupMin: 4,
   subgroupMax: 64,
   dot4: true,
   maxBinding: 2 ** 27,
   maxInvocations: 256,
-  maxWorkgroupBytes: 16384,
+  maxWorkgroupBytes: 32768,
 };
 
 type Sources = readonly (Tensor | undefined)[];
 type Add = (op: Op, src: Sources, params?: object) => void;
 
-/** Modules with or without subgroups, each once. */
-export function allModules(subgroups: boolean): Module[] {
+/** Modules with or without WGSL's extensions, each once. */
+export function allModules(extensions: Partial<Pick<Caps, "f16" | "subgroups">>): Module[] {
   const modules = new Map<string, Module>();
-  const caps = { ...CAPS, subgroups };
+  const caps = { ...CAPS, ...extensions };
   const add: Add = (op, src, params = {}) => {
     for (const d of dispatchesOf(op, src, params, caps))
       if (!modules.has(d.key)) modules.set(d.key, { label: d.label, code: codeOf(d) });
@@ -92,8 +92,9 @@ function made(s: Source | undefined): Tensor | undefined {
 function products(add: Add): void {
   for (const type of WEIGHTS) {
     for (const n of [1, 2, 40]) add(Op.MUL_MAT, [x(type, [512, 9]), x(Type.F32, [512, n])]);
-    for (const tokens of [3, 40])
-      add(Op.MUL_MAT_ID, [x(type, [512, 9, 4]), x(Type.F32, [512, 1, tokens]), x(Type.I32, [2, tokens])]);
+    add(Op.MUL_MAT, [x(type, [512, 100]), x(Type.F32, [512, 100])]);
+    for (const tokens of [3, 40, 200])
+      add(Op.MUL_MAT_ID, [x(type, [512, 100, 4]), x(Type.F32, [512, 1, tokens]), x(Type.I32, [2, tokens])]);
   }
   for (const n of [1, 40]) add(Op.MUL_MAT, [x(Type.F16, [33, 9]), x(Type.F16, [33, n])]);
 }

@@ -10,6 +10,7 @@ import { contiguous } from "../ts/shape.ts";
 import { Type } from "../ts/types.ts";
 import { type Caps, MAX_DISPATCH_PARAMS } from "../ts/webgpu/kernel.ts";
 import { KERNELS } from "../ts/webgpu/kernels/index.ts";
+import { smallShapes } from "../ts/webgpu/selftest/replica.ts";
 import type { ProgramNode } from "../ts/graph/program.ts";
 
 /** The least that a device may offer. */
@@ -109,6 +110,37 @@ test("matrices and tables above a binding are read through windows, batches of t
   expect(supports(Op.GET_ROWS, [x(Type.F32, [128, 100]), x(Type.I32, [2])], {}, small)).toBe(true);
   const windows = KERNELS[Op.MUL_MAT]!.dispatches(node(Op.MUL_MAT, [x(Type.F32, [128, 100]), b]), small);
   expect(windows.length).toBe(13);
+});
+
+/** Labels of a product's kernels. */
+function labels(type: Type, m: number, n: number, caps: Caps): string[] {
+  const product = node(Op.MUL_MAT, [x(type, [256, m]), x(Type.F32, [256, n])]);
+  return KERNELS[Op.MUL_MAT]!.dispatches(product, caps).map((d) => d.label);
+}
+
+test("tiles of prompts are large where they fit, and in f16 where there is f16", () => {
+  const f16 = { ...LEAST, f16: true };
+  const roomy = { ...LEAST, maxWorkgroupBytes: 32768 };
+  const tile = (caps: Caps, m: number, n: number, type = Type.Q4_K): string | undefined =>
+    labels(type, m, n, caps)[0]!.match(/tile.*/)?.[0];
+  expect([LEAST, roomy, f16].map((caps) => tile(caps, 256, 512))).toEqual(["tile32", "tile64", "tile64 f16"]);
+  expect([LEAST, roomy, f16].map((caps) => tile(caps, 256, 40))).toEqual(["tile32", "tile32", "tile32 f16"]);
+  expect([32, 64, 70, 97].map((m) => tile(roomy, m, 512))).toEqual(["tile32", "tile64", "tile32", "tile64"]);
+  for (const type of [Type.F32, Type.BF16]) expect(tile(f16, 256, 512, type)).toBe("tile32");
+  expect(tile(f16, 256, 4)).toBeUndefined();
+});
+
+test("what the self-test runs for a product is what the product runs", () => {
+  const capable = [{ f16: true }, { maxWorkgroupBytes: 32768 }, {}].map((c) => ({ ...LEAST, ...c }));
+  for (const caps of capable)
+    for (const m of [5, 40, 70, 97, 130, 1000])
+      for (const n of [1, 5, 40, 96, 97, 130, 512]) {
+        const product = node(Op.MUL_MAT, [x(Type.Q8_0, [256, m]), x(Type.F32, [256, n])]);
+        const { src } = smallShapes(product);
+        const [rows, columns] = [src[0]![1], src[1]![1]];
+        expect(labels(Type.Q8_0, rows, columns, caps), `${m} ${n}`).toEqual(labels(Type.Q8_0, m, n, caps));
+        expect(rows * columns).toBeLessThanOrEqual(120 * 124);
+      }
 });
 
 test("attention takes heads of up to 640 elements", () => {

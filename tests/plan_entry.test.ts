@@ -27,7 +27,16 @@ it("shows chunks one on the other and columns by number", async () => {
   const columns = { lower: [0, 0, 0], upper: [1, 1, 1], size: [60, 60, 30] };
   const plan = planner.planBuffers(columns, { maxChunk: 100 });
   expect([[...plan.chunks].sort(), plan.peak]).toEqual([[60, 90], 150]);
-  const { entries } = plan.source();
+  const { entries, buffers } = plan.source();
+  expect(buffers!.map((b) => [b.name, b.from, b.nBytes])).toEqual([
+    ["chunk 0", 0, plan.chunks[0]],
+    ["chunk 1", plan.chunks[0], plan.chunks[1]],
+  ]);
+  entries.forEach(({ within }, i) =>
+    expect(within).toEqual({ buffer: `chunk ${plan.chunkOf[i]}`, offset: plan.offsets[i] }),
+  );
+  expect(plan.toText()).toContain("of chunk 1");
+  expect(plan.toSVG()).toContain(">chunk 0</text>");
   const tops = entries.map((e) => e.offset + e.size);
   expect(Math.max(...tops)).toBe(150);
   expect(new Set(entries.map((e) => e.offset)).size).toBe(3);

@@ -150,9 +150,10 @@ it("a tensor larger than a chunk, a chunk smaller than the alignment and sizes n
       return (error as Error).message;
     }
   };
-  expect([96, 64, 31, NaN].map((chunk) => status(chunk))).toEqual([160, "status 1", "status 3", "status 3"]);
+  const refused = expect.stringContaining("larger than a chunk");
+  expect([96, 64, 31, NaN].map((chunk) => status(chunk))).toEqual([160, refused, refused, refused]);
   const half = graph(1, [{ count: 8, size: 2 ** 52 }]);
-  expect([status(2 ** 52, half), status(Infinity, half)]).toEqual(["status 1", 2 ** 52]);
+  expect([status(2 ** 52, half), status(Infinity, half)]).toEqual([refused, 2 ** 52]);
 });
 
 it("random graphs get the same plan for the same seed, on a used and on a fresh instance", () => {

@@ -100,6 +100,36 @@ it("the picture is well-formed, escapes names, has tooltips, both colour schemes
   expect(svg).toContain("lower bound 100 B");
 });
 
+it("with several buffers the step that sets the peak fills one of them and has most bytes alive", () => {
+  const entries = [
+    { name: "a", lower: 0, upper: 3, size: 96, offset: 0 },
+    { name: "b", lower: 1, upper: 2, size: 64, offset: 100 },
+    { name: "c", lower: 2, upper: 3, size: 32, offset: 164 },
+  ];
+  const buffers = [
+    { name: "0", from: 0, nBytes: 100 },
+    { name: "1", from: 100, nBytes: 64 },
+    { name: "2", from: 164, nBytes: 32 },
+  ];
+  expect(planReport({ ...source, peak: 196, entries, buffers }).peakStep).toMatchObject({
+    step: 1,
+    alive: 160,
+  });
+});
+
+it("the picture has a line between buffers, and names those that are high enough", () => {
+  const names = ["low <1>", "high & last"];
+  const buffers = [
+    { name: names[0]!, from: 0, nBytes: source.peak - 8 },
+    { name: names[1]!, from: source.peak - 8, nBytes: 8 },
+  ];
+  const svg = planToSVG({ ...source, buffers });
+  expectWellFormed(svg);
+  expect(svg.match(/class="border"/g)).toHaveLength(1);
+  expect(svg).toContain(">low &lt;1&gt;</text>");
+  expect(svg).not.toContain("high");
+});
+
 it("the picture stays a picture for nothing, one buffer, 10,000 and more than can be drawn", () => {
   const many = (n: number): ReportEntry[] =>
     Array.from({ length: n }, (_, i) => ({

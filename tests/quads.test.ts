@@ -6,7 +6,9 @@ import { quadLeafs } from "../ts/graph/quads.ts";
 import { type Tensor, leaf } from "../ts/graph/tensor.ts";
 import { loadModel } from "../ts/llm/index.ts";
 import { dotType, mulMatDef } from "../ts/ops/mul_mat.ts";
+import type { CpuBuffer } from "../ts/runtime/cpu.ts";
 import { createEngine, type Engine } from "../ts/runtime/engine.ts";
+import type { QuadWindows } from "../ts/runtime/quads.ts";
 import { rowBytes } from "../ts/shape.ts";
 import { Type, typeInfo } from "../ts/types.ts";
 import { BUILDS, Core, type Stored, samples, stream } from "./core.ts";
@@ -210,6 +212,69 @@ function weightOf(engine: Engine, type: Type, k: number, m: number): Tensor {
   return w;
 }
 
+test.each([
+  ["one quad", 1],
+  ["several quads", 700],
+] as const)(
+  "rows on their way lie as they do when put in quads in place, through windows of %s",
+  async (_, room) => {
+    using engine = await createEngine({ nThreads: 1 });
+    const rows = 12;
+    for (const [, type] of TYPES) {
+      const k = typeInfo(type)!.blockSize;
+      const w = weightOf(engine, type, k, rows);
+      const file = weights(type, k, rows, 9);
+      engine.toQuads([w]);
+      const t = leaf("t", type, [k, rows]);
+      engine.allocate([t], "weights");
+      const windows = engine.quadWindows([t], room);
+      send(windows, t, file);
+      windows.free();
+      expect(t.flags & Flag.QUADS).toBe(Flag.QUADS);
+      expect(bytesOf(engine, t)).toEqual(bytesOf(engine, w));
+    }
+  },
+);
+
+test("a scale of 64 in the last rows takes those before it back to file order", async () => {
+  using engine = await createEngine({ nThreads: 1 });
+  const { arena } = engine;
+  for (const last of [11, 7, 0]) {
+    const t = leaf("t", Type.Q8_0, [96, 12]);
+    engine.allocate([t], "weights");
+    const file = weights(Type.Q8_0, 96, 12, 4);
+    file.set([0, 0x54], last * rowBytes(Type.Q8_0, 96));
+    const used = arena.usedBytes;
+    const windows = engine.quadWindows([t], 1);
+    send(windows, t, file);
+    expect(arena.usedBytes).toBe(used + windows.nBytes);
+    windows.free();
+    windows.free();
+    expect(arena.usedBytes).toBe(used);
+    expect(t.flags & Flag.QUADS).toBe(0);
+    expect(bytesOf(engine, t)).toEqual(file);
+  }
+});
+
+// As a load does: each piece is laid out when the next one is filled already.
+function send(windows: QuadWindows, t: Tensor, file: Uint8Array): void {
+  let work = (): void => undefined;
+  for (let done = 0; done < file.length;) {
+    const { bytes, commit } = windows.piece(t, done, file.length - done);
+    bytes.set(file.subarray(done, done + bytes.length));
+    work();
+    work = commit();
+    done += bytes.length;
+  }
+  work();
+  windows.whole(t);
+}
+
+function bytesOf(engine: Engine, t: Tensor): Uint8Array {
+  const at = (t.placement!.memory as CpuBuffer).address + t.placement!.offset;
+  return engine.arena.u8.slice(at, at + t.nBytes);
+}
+
 test("views at whole quads are products of their rows, by one thread and three", async () => {
   const results: Uint32Array[] = [];
   for (const [nThreads, laid] of [
@@ -295,14 +360,16 @@ describeWith("models", "a model in quads", () => {
   test("matrices and the embedding lie in quads unless file order is asked for", async () => {
     const path = join(dataDir("models"), "stories260K/stories260K-q8_0.gguf");
     using engine = await createEngine({ nThreads: 1 });
-    const toQuads = vi.spyOn(engine, "toQuads");
+    const allocate = vi.spyOn(engine, "allocate");
+    const laid = (): string[] => {
+      const weights = allocate.mock.calls.flatMap(([leafs, use]) => (use === "weights" ? leafs : []));
+      return weights.filter((t) => (t.flags & Flag.QUADS) !== 0).map((t) => t.name);
+    };
     using inFile = await loadModel(path, { engine, layout: "file", nCtx: 8 });
-    expect(toQuads).not.toHaveBeenCalled();
+    expect(laid()).toEqual([]);
     using inQuads = await loadModel(path, { engine, nCtx: 8 });
-    const laid = toQuads.mock.calls.flatMap(([leafs]) => leafs.filter((t) => (t.flags & Flag.QUADS) !== 0));
-    expect(laid.map((t) => t.name)).toEqual(
-      expect.arrayContaining(["token_embd.weight", "blk.0.attn_q.weight"]),
-    );
+    expect(laid()).toEqual(expect.arrayContaining(["token_embd.weight", "blk.0.attn_q.weight"]));
+    expect(laid()).not.toContain("output_norm.weight");
     expect(inQuads.nCtx).toBe(inFile.nCtx);
   });
 

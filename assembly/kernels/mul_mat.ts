@@ -180,7 +180,9 @@ function quantPanels(
   const a = n.src0!;
   const supers = hasSupers(a);
   const nb = a.ne0 / blockSize(a.type);
-  const split = supers ? splitFor(a.type, inQuads(a), true) : spreadFor(a.type, inQuads(a), true) == SPLIT;
+  const kind = spreadFor(a.type, inQuads(a), true);
+  const split = supers ? splitFor(a.type, inQuads(a), true) : kind == SPLIT;
+  const weights = weightsFor(a.type, inQuads(a));
   const lanes = split ? 2 : 4;
   const panel = scratch + SUPER_TILE_BYTES;
   const groups = panel + (supers ? superPanelBytes(nb) : panelBytes(nb));
@@ -191,16 +193,17 @@ function quantPanels(
   for (let u = first; u < last; u++) {
     const r = u * PANEL_ROWS;
     const rows = min(PANEL_ROWS, a.ne1 - r);
-    const py = pd + ((<usize>r) << 2);
+    let py = pd + ((<usize>r) << 2);
     let next = pa + <usize>(r + PANEL_ROWS) * a.nb1;
     unpack(a, pa + <usize>r * a.nb1, rows, nb, panel);
-    for (let c = 0, p = groups; c < columns; c += lanes, p += group) {
+    for (let c = 0, p = groups; c < columns; c += lanes, p += group, py += <usize>lanes * n.nb1) {
       if (c % FETCH_COLUMNS == 0) {
         fetch(next, min(next + ahead, end), scratch);
         next += ahead;
       }
-      product8(a, panel, p, nb, split, scratch);
-      storeTile(scratch, split ? 64 : 32, min(lanes, columns - c), rows, py + <usize>c * n.nb1, n.nb1);
+      if (supers) superTile(panel, p, nb, isWide(a.type), split, weights, scratch);
+      else tile(kind, panel, p, nb, scratch);
+      storeTile(scratch, split ? 64 : 32, min(lanes, columns - c), rows, py, n.nb1);
     }
   }
 }
@@ -217,13 +220,6 @@ function unpack(a: Node, pw: usize, rows: i32, nb: i32, panel: usize): void {
   if (inQuads(a)) unpackQuads(a.type, pw, a.nb1, rows, nb, panel);
   else if (hasSupers(a)) unpackSuper(a.type, pw, a.nb1, rows, nb, panel);
   else unpackPanel(a.type, pw, a.nb1, rows, nb, panel);
-}
-
-// The panel times a group of columns.
-function product8(a: Node, panel: usize, px: usize, nb: i32, split: bool, pt: usize): void {
-  const quads = inQuads(a);
-  if (hasSupers(a)) superTile(panel, px, nb, isWide(a.type), split, weightsFor(a.type, quads), pt);
-  else tile(spreadFor(a.type, quads, true), panel, px, nb, pt);
 }
 
 // Spreads out the group that starts at column c; columns past the last repeat it.
@@ -246,10 +242,11 @@ function spreadGroup(n: Node, pb: usize, c: i32, columns: i32, split: bool, px: 
 // Tile [column][8 rows], `step` bytes between columns, to the result.
 function storeTile(pt: usize, step: usize, columns: i32, rows: i32, py: usize, nb1: usize): void {
   for (let c = 0; c < columns; c++, pt += step, py += nb1) {
-    if (rows == PANEL_ROWS) {
+    if (rows < PANEL_ROWS) memory.copy(py, pt, (<usize>rows) << 2);
+    else {
       v128.store(py, v128.load(pt));
       v128.store(py, v128.load(pt, 16), 16);
-    } else memory.copy(py, pt, (<usize>rows) << 2);
+    }
   }
 }
 

@@ -69,6 +69,18 @@ export function exp4(x: v128): v128 {
   );
 }
 
+/**
+ * 1 + e^x with the bits that exp4() gives. What is below 2^-24 of e^x is nothing beside the one, so 2^n can stay in one
+ * factor: 2^(n - 1), and twice the product.
+ */
+@inline
+function onePlusExp4(x: v128): v128 {
+  x = f32x4.pmax(f32x4.pmin(x, c(EXP_MAX)), c(EXP_NORMAL));
+  const t = f32x4.add(f32x4.mul(x, c(LOG2E)), c(NEAREST));
+  const e = f32x4.mul(exp2Fraction(x, t), i32x4.add(i32x4.shl(t, 23), c(HALF)));
+  return f32x4.add(c(ONE), f32x4.add(e, e));
+}
+
 /** As exp4(), for x up to 0; results that would be subnormal are 0. */
 @inline
 export function expDown4(x: v128): v128 {
@@ -93,13 +105,13 @@ function exp2Fraction(x: v128, t: v128): v128 {
 /** 1 / (1 + e^-x); error below 1.5e-7. */
 @inline
 export function sigmoid4(x: v128): v128 {
-  return f32x4.div(c(ONE), f32x4.add(c(ONE), exp4(f32x4.neg(x))));
+  return f32x4.div(c(ONE), onePlusExp4(f32x4.neg(x)));
 }
 
 /** x / (1 + e^-x); error below 2e-7. */
 @inline
 export function silu4(x: v128): v128 {
-  return f32x4.div(x, f32x4.add(c(ONE), exp4(f32x4.neg(x))));
+  return f32x4.div(x, onePlusExp4(f32x4.neg(x)));
 }
 
 /** e^x - 1, accurate near 0: error below 1.5e-7. */
@@ -131,13 +143,13 @@ export function tanh4(x: v128): v128 {
 @inline
 export function gelu4(x: v128): v128 {
   const u = f32x4.mul(x, mulAdd(f32x4.mul(x, x), c(GELU_CUBE), c(GELU_LINEAR)));
-  return f32x4.div(x, f32x4.add(c(ONE), exp4(u)));
+  return f32x4.div(x, onePlusExp4(u));
 }
 
 /** x / (1 + e^-1.702x) */
 @inline
 export function geluQuick4(x: v128): v128 {
-  return f32x4.div(x, f32x4.add(c(ONE), exp4(f32x4.mul(x, c(GELU_QUICK)))));
+  return f32x4.div(x, onePlusExp4(f32x4.mul(x, c(GELU_QUICK))));
 }
 
 /**

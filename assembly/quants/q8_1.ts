@@ -2,19 +2,26 @@
 //
 //   0 d f16 | 2 s f16 = d * sum of q | 4 qs[32] i8
 
+import { sumI32 } from "../math/dot";
 import { f16ToF32, f32ToF16 } from "../math/f16";
-import { largestOf32, roundCodes } from "./q8_0";
+import { quantize32 } from "./q8_0";
 
 const BYTES: usize = 36;
 
 /** `n` f32 at px to blocks at py; byte for byte what ggml makes. */
 export function quantizeQ8_1(px: usize, py: usize, n: i32): void {
   for (let end = px + ((<usize>n) << 2); px < end; px += 128, py += BYTES) {
-    const d = largestOf32(px) / 127;
+    const d = quantize32(px, py + 4);
     store<u16>(py, <u16>f32ToF16(d));
-    const sum = roundCodes(px, d != 0 ? 1 / d : 0, py + 4);
-    store<u16>(py, <u16>f32ToF16(<f32>sum * d), 2);
+    store<u16>(py, <u16>f32ToF16(<f32>sum32(py + 4) * d), 2);
   }
+}
+
+// Sum of 32 codes.
+@inline
+function sum32(p: usize): i32 {
+  const a = i16x8.extadd_pairwise_i8x16_s(v128.load(p));
+  return sumI32(i32x4.extadd_pairwise_i16x8_s(i16x8.add(a, i16x8.extadd_pairwise_i8x16_s(v128.load(p, 16)))));
 }
 
 /** `n` values at px to f32 at py. */

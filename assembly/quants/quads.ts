@@ -26,17 +26,31 @@ export function quadScratch(rowBytes: i32): usize {
  */
 export function toQuads(type: i32, p: usize, rowBytes: i32, nRows: i32, ps: usize): bool {
   if (!fits(type, rowBytes, nRows)) return false;
-  const block = <i32>(bytesOf(type) >> 2);
-  if (!liftable(type, p, <u32>nRows * <u32>(rowBytes / block))) return false;
-  const pt = ps + 4 * <usize>rowBytes;
-  for (let r = 0; r < nRows; r += QUAD_ROWS) {
-    memory.copy(ps, p, 4 * <usize>rowBytes);
-    for (let at = 0; at < rowBytes; at += block, p += 4 * <usize>block) {
-      if (isSuper(type)) gatherSuper(type, ps + at, rowBytes, p, pt);
-      else gatherBlock(type, ps + at, rowBytes, p, pt);
-    }
+  if (!liftable(type, p, rowBytes, nRows)) return false;
+  const quad = (<usize>rowBytes) << 2;
+  for (let r = 0; r < nRows; r += QUAD_ROWS, p += quad) {
+    memory.copy(ps, p, quad);
+    layQuad(type, ps, rowBytes, p, ps + quad);
   }
   return true;
+}
+
+/** The same from rows that lie elsewhere, at pf; pt is scratch of 256 bytes. */
+export function toQuadsFrom(type: i32, pf: usize, p: usize, rowBytes: i32, nRows: i32, pt: usize): bool {
+  if (!fits(type, rowBytes, nRows)) return false;
+  if (!liftable(type, pf, rowBytes, nRows)) return false;
+  const quad = (<usize>rowBytes) << 2;
+  for (let r = 0; r < nRows; r += QUAD_ROWS, p += quad, pf += quad) layQuad(type, pf, rowBytes, p, pt);
+  return true;
+}
+
+// Four rows at pf to a quad at p.
+function layQuad(type: i32, pf: usize, rowBytes: i32, p: usize, pt: usize): void {
+  const block = <i32>(bytesOf(type) >> 2);
+  for (const end = pf + rowBytes; pf < end; pf += block, p += 4 * <usize>block) {
+    if (isSuper(type)) gatherSuper(type, pf, rowBytes, p, pt);
+    else gatherBlock(type, pf, rowBytes, p, pt);
+  }
 }
 
 /** The inverse of {@link toQuads}, byte for byte. */
@@ -59,10 +73,11 @@ function fits(type: i32, rowBytes: i32, nRows: i32): bool {
   return block != 0 && rowBytes % block == 0 && nRows % QUAD_ROWS == 0;
 }
 
-// Can all scales of these blocks, in file order, be lifted?
-function liftable(type: i32, p: usize, blocks: u32): bool {
+// Can all scales of these rows, in file order, be lifted?
+function liftable(type: i32, p: usize, rowBytes: i32, nRows: i32): bool {
   if (type == Type.MXFP4) return true;
   const bytes = bytesOf(type) >> 2;
+  let blocks = <u32>nRows * (<u32>rowBytes / <u32>bytes);
   p += factorAt(type);
   for (; blocks > 0; blocks--, p += bytes) {
     if (!isLiftable(load<u16>(p))) return false;

@@ -16,19 +16,23 @@ export interface Part {
    */
   into(): Uint8Array;
   /**
-   * A place for bytes [done, done + nBytes) instead, where the tensor's memory is not the host's. One piece at a time is
-   * asked for and sent off when it is full; `done` is a multiple of 4.
+   * A place for bytes from `done` on instead, where they do not go to the tensor's memory as they are: `nBytes`, or fewer.
+   * One piece at a time is asked for and sent off when it is full; `done` is a multiple of 4 where the pieces are whole.
    */
   readonly stage?: ((done: number, nBytes: number) => Piece | Promise<Piece>) | undefined;
   /** called once all bytes are in their place; what it throws ends the load */
-  readonly whole?: (() => void) | undefined;
+  readonly whole?: Work | undefined;
 }
 
 /** A place for some bytes of a part. */
 export interface Piece {
   readonly bytes: Uint8Array;
-  commit(): void;
+  /** @returns what is still to be done with them: before the piece after the next is asked for */
+  commit(): Work | void;
 }
+
+/** Something to be done while the next bytes are read. What it throws ends the load. */
+export type Work = () => void;
 
 /** Options of {@link ByteSource.load}. */
 export interface LoadOptions {
@@ -82,22 +86,27 @@ export class Filling {
   }
 
   /**
-   * `nBytes` of what {@link next} gave have been filled. With the last of them it is time for {@link Part.whole}, which is
-   * left to the caller.
+   * `nBytes` of what {@link next} gave have been filled.
+   *
+   * @returns what is to be done with them: that of a full piece and, with the last bytes, {@link Part.whole}
    */
-  placed(nBytes: number): void {
+  placed(nBytes: number): Work | undefined {
     this.done += nBytes;
-    if (this.#piece !== undefined) {
-      this.#filled += nBytes;
-      if (this.#filled === this.#piece.bytes.length) this.end();
-    }
+    this.#filled += nBytes;
+    const commit = this.#filled === this.#piece?.bytes.length ? this.end() : undefined;
+    const whole = this.done === this.part.nBytes ? this.part.whole : undefined;
+    if (commit === undefined || whole === undefined) return commit ?? whole;
+    return () => {
+      commit();
+      whole();
+    };
   }
 
-  /** Sends off a piece that is not full: nothing follows. */
-  end(): void {
+  /** Sends off a piece, full or not. */
+  end(): Work | undefined {
     const piece = this.#piece;
     this.#piece = undefined;
-    piece?.commit();
+    return piece?.commit() ?? undefined;
   }
 
   async #open(piece: Piece | Promise<Piece>, nBytes: number): Promise<Uint8Array> {
@@ -151,8 +160,8 @@ export function progressOf(parts: readonly Part[], options: LoadOptions): (nByte
 }
 
 /**
- * The load of every source that can read anywhere, piece by piece. What is to be done with a part that is whole is done
- * while the next piece is read.
+ * The load of every source that can read anywhere, piece by piece. What is to be done with a piece is done while the next
+ * one is read.
  *
  * @param readInto fills the target as far as it can and returns how far; 0 at the end of the file
  */
@@ -163,7 +172,7 @@ export async function loadPieces(
   readInto: (offset: number, target: Uint8Array, signal: AbortSignal | undefined) => Promise<number>,
 ): Promise<void> {
   const progress = progressOf(parts, options);
-  let finish: Part["whole"];
+  let work: Work | undefined;
   for (const part of inOrder(parts)) {
     const filling = new Filling(part);
     try {
@@ -172,23 +181,22 @@ export async function loadPieces(
         const place = filling.next(PIECE_BYTES);
         const target = place instanceof Promise ? await place : place;
         const reading = readInto(part.offset + filling.done, target, options.signal);
-        const nBytes = await beside(reading, finish);
-        finish = undefined;
+        const nBytes = await beside(reading, work);
+        work = undefined;
         if (nBytes === 0) throw cutShort(name, part, filling.done);
-        filling.placed(nBytes);
+        work = filling.placed(nBytes);
         progress(nBytes);
       }
     } finally {
       filling.end();
     }
-    finish = part.whole;
   }
   options.signal?.throwIfAborted();
-  finish?.();
+  work?.();
 }
 
 // Waits for a read that is under way in every case, and does something meanwhile.
-async function beside<T>(reading: Promise<T>, work: (() => void) | undefined): Promise<T> {
+async function beside<T>(reading: Promise<T>, work: Work | undefined): Promise<T> {
   try {
     work?.();
   } catch (error) {

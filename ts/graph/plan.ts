@@ -70,7 +70,10 @@ export interface Reuse {
   readonly previous: readonly string[];
 }
 
-/** The step that sets the peak: of those whose buffers reach it, the one with most bytes alive. */
+/**
+ * The step that sets the peak: of those whose tensors reach it, the one with most bytes alive. With several buffers it
+ * reaches the end of any of them.
+ */
 export interface PeakStep {
   readonly step: number;
   readonly name: string;

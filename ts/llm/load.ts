@@ -1,6 +1,6 @@
 // Loads a model: header, plan, one growth of memory, then every weight straight to its place.
 
-import { Flag, Region } from "../../assembly/abi.ts";
+import { Flag } from "../../assembly/abi.ts";
 import { checkOptions, DeviceError, GraphError } from "../errors.ts";
 import { fromBF16, fromF16 } from "../graph/elements.ts";
 import { quadLeafs } from "../graph/quads.ts";
@@ -15,6 +15,7 @@ import {
 } from "../gguf/index.ts";
 import type { Allocation } from "../runtime/allocation.ts";
 import type { Buffer } from "../runtime/backend.ts";
+import type { QuadWindows } from "../runtime/quads.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
 import { Context } from "./context.ts";
@@ -48,9 +49,6 @@ export interface LoadOptions
   /** hears of the bytes loaded */
   readonly onProgress?: ProgressListener | undefined;
 }
-
-/** Bytes that go before a leaf which a load may still use for something else. */
-const WARM_BYTES = 2 ** 25;
 
 /** Part of the layers that stay on a device which had too little memory for all. */
 const FEWER = 0.75;
@@ -134,8 +132,15 @@ function withTemplate(header: ModelHeader, chatTemplate: string | undefined): Mo
 interface Taken {
   readonly plan: ModelPlan;
   readonly memory: Allocation;
+  readonly quads: Quads;
   /** gives back what {@link holdRest} holds */
   readonly release: () => void;
+}
+
+/** Leafs that shall lie in quads, and their way there. */
+interface Quads {
+  readonly leafs: ReadonlySet<Tensor>;
+  readonly windows: QuadWindows;
 }
 
 // Memory for the weights, and the certainty that a device has enough for the rest: with fewer layers there if need be.
@@ -147,7 +152,7 @@ async function take(engine: Engine, header: ModelHeader, options: LoadOptions): 
     if (!ready && (ready = await engine.prepare(plannedGraphs(plan), options.signal))) continue;
     ready = true;
     try {
-      return await takeFor(engine, plan);
+      return await takeFor(engine, plan, options.layout);
     } catch (error) {
       const most = Math.min(layers ?? Infinity, layerCount(header));
       if (plan.memory.devices.length === 0 || most === 0 || !isLack(error)) throw error;
@@ -161,17 +166,20 @@ function isLack(error: unknown): error is DeviceError {
   return error instanceof DeviceError && ["out-of-memory", "buffer-too-large"].includes(error.code);
 }
 
-async function takeFor(engine: Engine, plan: ModelPlan): Promise<Taken> {
+async function takeFor(engine: Engine, plan: ModelPlan, layout: LoadOptions["layout"]): Promise<Taken> {
   const { memory: sizes, weights } = plan;
   const { arena } = engine;
   arena.ensure(sizes.total);
   const used = arena.usedBytes;
   const memory = engine.allocate([...weights.values()], "weights");
-  const release = holdRest(engine, plan, sizes.total - (arena.usedBytes - used));
+  let release = (): void => undefined;
   try {
+    const rest = sizes.total - (arena.usedBytes - used);
+    const quads = quadsOf(engine, plan, layout, rest);
+    release = holdRest(engine, quads.windows, rest);
     await memory.ready();
     await engine.probe(plan.rest);
-    return { plan, memory, release };
+    return { plan, memory, quads, release };
   } catch (error) {
     release();
     memory.dispose();
@@ -179,22 +187,30 @@ async function takeFor(engine: Engine, plan: ModelPlan): Promise<Taken> {
   }
 }
 
-// Keeps the room of what comes after the weights, so that another load meanwhile does not count on it; but for a gap in
-// front, where weights are put in quads: memory behind it stays fresh.
-function holdRest({ arena, core }: Engine, { weights }: ModelPlan, nBytes: number): () => void {
-  const rowBytes = [...weights.values()].reduce((most, t) => Math.max(most, t.nb[1]), 0);
-  const nGap = arena.regionBytes(core.quadScratch(rowBytes) >>> 0);
-  const gap = arena.alloc(nGap, Region.SCRATCH);
+function quadsOf(engine: Engine, plan: ModelPlan, layout: LoadOptions["layout"], room: number): Quads {
+  const leafs = layout === "file" ? new Set<Tensor>() : leafsForQuads(plan);
+  const here = [...leafs].filter((t) => (t.placement!.memory as Buffer).view !== undefined);
+  return { leafs: new Set(here), windows: engine.quadWindows(here, room) };
+}
+
+// Keeps the room of what comes after the weights, so that another load meanwhile does not count on it. The windows are in
+// front of it: memory behind them stays fresh.
+function holdRest({ arena }: Engine, windows: QuadWindows, nBytes: number): () => void {
   try {
-    return arena.hold(nBytes - nGap);
-  } finally {
-    arena.free(gap);
+    const release = arena.hold(nBytes - windows.nBytes);
+    return () => {
+      release();
+      windows.free();
+    };
+  } catch (error) {
+    windows.free();
+    throw error;
   }
 }
 
 async function load(
   engine: Engine,
-  { plan, memory, release }: Taken,
+  { plan, memory, quads, release }: Taken,
   source: ByteSource,
   options: LoadOptions,
   open: () => Promise<OpenGguf>,
@@ -202,7 +218,7 @@ async function load(
   let context: Context | undefined;
   let embedder: Embedder | undefined;
   try {
-    await readWeights(engine, plan, source, options);
+    await readWeights(plan, quads, source, options);
     release();
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
     embedder = new Embedder(engine, plan);
@@ -230,61 +246,50 @@ async function loadAgain(
   for (const t of weights) t.flags &= ~Flag.QUADS;
   engine.settle(plannedGraphs(plan));
   const memory = engine.allocate(weights, "weights");
+  let windows: QuadWindows | undefined;
   try {
+    const quads = quadsOf(engine, plan, layout, engine.arena.report().free);
+    ({ windows } = quads);
     await memory.ready();
-    await readWeights(engine, plan, source, { layout });
+    await readWeights(plan, quads, source, {});
     return memory;
   } catch (error) {
     memory.dispose();
     throw error;
   } finally {
+    windows?.free();
     await source.close();
   }
 }
 
-// Each matrix is put in quads as soon as it is whole, while it is in the caches, and before graphs are planned: their
-// records carry the layout.
+// Matrices are put in quads on their way, and before graphs are planned: their records carry the layout.
 async function readWeights(
-  engine: Engine,
   plan: ModelPlan,
+  quads: Quads,
   source: ByteSource,
-  options: LoadOptions,
+  { signal, onProgress }: LoadOptions,
 ): Promise<void> {
   const after: (() => void)[] = [];
-  const fit = options.layout === "file" ? new Set<Tensor>() : leafsForQuads(plan);
   const parts = [...plan.header.tensors.values()].map((info): Part => {
     const t = plan.weights.get(info.name)!;
-    const whole = fit.has(t) ? (): void => engine.toQuads([t]) : undefined;
-    if (t.type === info.type) return { ...placeOf(t, info), whole };
+    if (t.type === info.type) return quads.leafs.has(t) ? laidOut(t, info, quads.windows) : placeOf(t, info);
     const bytes = new Uint8Array(info.nBytes);
     after.push(() => t.write(widen(info.type, bytes, t)));
     return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => bytes };
   });
-  const { signal, onProgress } = options;
-  const loading = source.load(parts, {
+  await source.load(parts, {
     signal,
     onProgress: (loaded, total) => onProgress?.({ phase: "load", loaded, total }),
   });
-  // Meanwhile the first bytes are read.
-  const late = lateLeaf(plan, fit);
-  try {
-    if (late !== undefined) engine.warmQuads(late);
-  } finally {
-    await loading;
-  }
   for (const f of after) f();
 }
 
-// The last leaf for quads of a file so long that its bytes are far away yet.
-function lateLeaf({ header, weights }: ModelPlan, fit: ReadonlySet<Tensor>): Tensor | undefined {
-  const infos = [...header.tensors.values()];
-  const last = infos.reduce<TensorInfo | undefined>(
-    (found, info) =>
-      fit.has(weights.get(info.name)!) && !(found && found.offset > info.offset) ? info : found,
-    undefined,
-  );
-  const start = infos.reduce((least, info) => Math.min(least, info.offset), Infinity);
-  return last !== undefined && last.offset - start >= WARM_BYTES ? weights.get(last.name) : undefined;
+function laidOut(t: Tensor, info: TensorInfo, windows: QuadWindows): Part {
+  return {
+    ...placeOf(t, info),
+    stage: (done, n) => windows.piece(t, done, n),
+    whole: () => windows.whole(t),
+  };
 }
 
 // Straight into the memory of the host, or through the device's staging.

@@ -31,7 +31,7 @@ import {
 } from "./plan_program.ts";
 import type { GraphPlanView } from "./plan_view.ts";
 import { PlanCache } from "./plan_cache.ts";
-import { toQuads, warmQuads } from "./quads.ts";
+import { QuadWindows, toQuads } from "./quads.ts";
 import { recordCount } from "./records.ts";
 import { largest, Reservation, type ReservationHost } from "./reservation.ts";
 import { MixedExecutable } from "./scheduler/mixed.ts";
@@ -185,11 +185,10 @@ export class Engine implements GraphHost {
     );
   }
 
-  /** Makes {@link toQuads} fast, on the memory of a leaf whose data is still to come. */
-  warmQuads(leaf: Tensor): void {
+  /** Puts leafs in quads on their way from a file into linear memory; see {@link QuadWindows}. */
+  quadWindows(leafs: readonly Tensor[], room: number): QuadWindows {
     this.#alive();
-    const address = addressOf(leaf);
-    if (address !== undefined) warmQuads(this.arena, this.core, leaf, address);
+    return new QuadWindows(this.arena, this.core, leafs, room, (t) => addressOf(t)!);
   }
 
   /** Plans graphs, each over a buffer they share; see {@link Graph.plan} and {@link reserve}. */
@@ -201,8 +200,8 @@ export class Engine implements GraphHost {
 
   /**
    * Plans several graphs over one compute buffer of each backend (several where its largest is too small), as large as the
-   * largest of them needs. They run one at a time: a run
-   * of one overwrites inputs and results of the others. Further shapes join with {@link Reservation.plan}.
+   * largest of them needs. They run one at a time: a run of one overwrites inputs and results of the others. Further shapes
+   * join with {@link Reservation.plan}.
    */
   reserve(graphs: readonly Graph[], options: PlanOrder = {}): Reservation {
     this.#alive();

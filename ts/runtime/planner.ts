@@ -90,10 +90,11 @@ const GRAPH_BUDGET = 1e6;
  * Plans one backend buffer of a graph; writes `offs`, `scratchOffs` and `parent` of its records, -1 where nothing was
  * placed. In one chunk never larger than ggml's plan for the same records.
  *
- * @throws {GraphError} `bad-plan` when sizes are no sizes, or larger than a chunk
+ * @throws {GraphError} `bad-plan` when sizes are no sizes, or larger than a chunk, or a chunk is smaller than the alignment
  */
 export function planGraph(host: PlanHost, range: RecordRange): GraphPlan {
-  const { chunkSize = Infinity, seed = 1 } = range;
+  const { chunkSize = Infinity, alignment = 32, seed = 1 } = range;
+  if (!(chunkSize >= alignment)) throw sizeError();
   const start = performance.now();
   const records = range.nLeafs + range.nNodes;
   const layout = spaceLayout({ entries: countEntries(host.memory, range), records });
@@ -203,12 +204,16 @@ function readEntries(s: PlanSpace, n: number, chunkSize: number): PlanEntry[] {
   const upper = s.ints(PlanArray.UPPER, n);
   const size = s.floats(PlanArray.BYTES, n);
   const offset = s.floats(PlanArray.OFFSET, n);
-  return Array.from(s.ints(PlanArray.OWNER, n), (o, i) => ({
-    lower: lower[i]!,
-    upper: upper[i]!,
-    size: size[i]!,
-    ...locate(offset[i]!, chunkSize),
-    record: o < 0 ? ~o : o,
-    scratch: o < 0,
-  }));
+  return Array.from(s.ints(PlanArray.OWNER, n), (o, i) => {
+    const at = locate(offset[i]!, chunkSize);
+    return {
+      lower: lower[i]!,
+      upper: upper[i]!,
+      size: size[i]!,
+      offset: at.offset,
+      chunk: at.chunk,
+      record: o < 0 ? ~o : o,
+      scratch: o < 0,
+    };
+  });
 }

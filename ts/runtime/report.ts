@@ -112,7 +112,8 @@ export function planReport(source: ReportSource, options: ReportOptions = {}): P
 }
 
 function findPeakStep(s: ReportSource): PeakStep {
-  const reaching = s.entries.filter((e) => e.size > 0 && e.offset + e.size === s.peak);
+  const tops = new Set(s.buffers?.map((b) => b.from + b.nBytes) ?? [s.peak]);
+  const reaching = s.entries.filter((e) => e.size > 0 && tops.has(e.offset + e.size));
   let best = { step: 0, bytes: 0 };
   for (const a of aliveBytes(s.entries)) {
     if (a.bytes > best.bytes && reaching.some((e) => e.lower <= a.step && a.step < e.upper)) best = a;

@@ -1,5 +1,5 @@
-// Several graphs over the compute buffers of each backend: one, or several chunks where its largest is too small. They run one at a time: a run of one overwrites inputs and results of
-// the others.
+// Several graphs over the compute buffers of each backend: one, or several chunks where its largest is too small. They run
+// one at a time: a run of one overwrites inputs and results of the others.
 
 import { GraphError } from "../errors.ts";
 import type { ComputeOptions, Graph } from "../graph/graph.ts";
@@ -60,8 +60,8 @@ export class Reservation {
 
   /**
    * Plans one more graph, or one again, over the same buffers. A graph of the same wiring that is nowhere larger than one
-   * that is here runs with that one's plan. A buffer that is too small is replaced, and every graph of the
-   * reservation moves; the logger hears of it once. Inputs must be written again.
+   * that is here runs with that one's plan. A buffer that is too small is replaced, one that is missing is taken, and every
+   * graph of the reservation moves; the logger hears of it once. Inputs must be written again.
    *
    * @throws as {@link Graph.plan}; bad-plan when the buffer would have to grow while a graph runs. The others then stay
    * as they were
@@ -143,11 +143,13 @@ export class Reservation {
     this.#buffers = [];
   }
 
-  // New buffers are taken before old ones go, so that a failure changes nothing. Those of a device that is gone serve no more.
+  // New buffers are taken before old ones go, so that a failure changes nothing. Those of a device that is gone serve no
+  // more.
   #ensure(planned: readonly PlannedProgram[]): void {
     const before = this.#buffers;
     const old = before.map((list, b) => list.filter((buffer) => this.#host.isOf(b, buffer)));
-    const needed = largest(planned.map((p) => p.sizes));
+    const all = [...[...this.#members.values()].map((m) => m.planned), ...planned];
+    const needed = largest(all.map((p) => p.sizes));
     const grows = needed.some((sizes, b) => sizes.some((n, k) => !serves(old[b]?.[k], n)));
     if (!grows) return;
     const from = this.nBytes;

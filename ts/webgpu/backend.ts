@@ -15,13 +15,13 @@ import type {
 } from "../runtime/backend.ts";
 import { GpuBuffer, GpuBufferType } from "./buffer.ts";
 import { fullName, type GpuDevice } from "./device.ts";
-import type { Bind, Dispatch, Kernels } from "./kernel.ts";
+import type { Bind, Caps, Dispatch, GpuKernel, Kernels } from "./kernel.ts";
 import { fuse } from "./fuse.ts";
 import { kernelFor } from "./kernels/fused.ts";
 import { KERNELS } from "./kernels/index.ts";
 import { lowerForGpu } from "./lower.ts";
 import { Pipelines } from "./pipeline.ts";
-import { GpuPlan, isSilent } from "./plan.ts";
+import { GpuPlan, isSilent, type Runs } from "./plan.ts";
 import { KeptVerdicts } from "./selftest/kept.ts";
 import { SelfTest } from "./selftest/selftest.ts";
 
@@ -119,9 +119,21 @@ export class GpuBackend implements Backend {
   #dispatchesOf(node: ProgramNode): readonly Dispatch[] | undefined {
     if (isSilent(node.tensor)) return [];
     const kernel = kernelFor(node, this.#kernels);
-    if (kernel === undefined || !kernel.supports(node, this.gpu.caps)) return undefined;
-    const dispatches = kernel.dispatches(node, this.gpu.caps);
+    if (kernel === undefined) return undefined;
+    const caps = this.#capsOf(node, kernel);
+    if (!kernel.supports(node, caps)) return undefined;
+    const dispatches = kernel.dispatches(node, caps);
     return dispatches.every((d) => this.#fits(d, node)) ? dispatches : undefined;
+  }
+
+  // What a node's kernel may use: no f16 where the one with it failed its test.
+  #capsOf(node: ProgramNode, kernel: GpuKernel): Caps {
+    const { caps } = this.gpu;
+    if (!caps.f16 || this.#selfTest.refused().size === 0 || !kernel.supports(node, caps)) return caps;
+    const refused = kernel
+      .dispatches(node, caps)
+      .some((d) => d.enable?.includes("f16") === true && this.#selfTest.reason(d.key) !== undefined);
+    return refused ? { ...caps, f16: false } : caps;
   }
 
   /** Compares kernels that were not tested yet with the CPU's; those that fail are refused from now on. */
@@ -174,14 +186,19 @@ export class GpuBackend implements Backend {
 
   scratch(node: ProgramNode): number {
     if (isSilent(node.tensor)) return 0;
-    return kernelFor(node, this.#kernels)?.scratch?.(node, this.gpu.caps) ?? 0;
+    const kernel = kernelFor(node, this.#kernels);
+    return kernel?.scratch?.(node, this.#capsOf(node, kernel)) ?? 0;
   }
 
   compile(planned: Planned, buffers: readonly Buffer[]): Executable {
     this.gpu.check();
     const compute = buffers.filter((b) => b instanceof GpuBuffer);
     if (compute.length < buffers.length) throw new GraphError("bad-plan", "webgpu: memory of another device");
-    const plan = new GpuPlan(this.gpu, this.#pipelines, this.#kernels, planned, compute);
+    const runs = (node: ProgramNode): Runs => ({
+      dispatches: this.#dispatchesOf(node)!,
+      scratch: this.scratch(node),
+    });
+    const plan = new GpuPlan(this.gpu, this.#pipelines, runs, planned, compute);
     return new GpuExecutable(this, plan, planned.program.nodes.length, allReady(compute));
   }
 

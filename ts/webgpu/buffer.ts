@@ -39,7 +39,7 @@ export class GpuBufferType implements BufferType {
 
   constructor(gpu: GpuDevice) {
     this.gpu = gpu;
-    this.maxSize = gpu.maxBuffer;
+    this.maxSize = Math.floor(gpu.device.limits.maxBufferSize / ALIGN) * ALIGN;
     this.faults = new Faults(gpu);
     this.readback = new ReadbackRing(gpu, this.faults);
     this.patch = new WordPatch(gpu);

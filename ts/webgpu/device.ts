@@ -14,8 +14,6 @@ export interface GpuOptions {
   readonly without?: readonly ("f16" | "subgroups")[] | undefined;
   /** largest binding, bytes; for tests of what lies in windows */
   readonly maxBinding?: number | undefined;
-  /** largest buffer, bytes; for tests of what lies in several */
-  readonly maxBuffer?: number | undefined;
   /** "default": the limits that every WebGPU device has; the adapter's when absent */
   readonly limits?: "default" | undefined;
 }
@@ -156,8 +154,6 @@ export class GpuDevice {
   readonly device: GPUDevice;
   readonly caps: Caps;
   readonly adapter: AdapterName;
-  /** largest buffer, bytes: a multiple of {@link ALIGN} */
-  readonly maxBuffer: number;
   readonly counts: GpuCounts = {
     buffers: 0,
     liveBytes: 0,
@@ -182,8 +178,6 @@ export class GpuDevice {
     const { gpu: standard } = (globalThis as { readonly navigator?: { readonly gpu?: GPU } }).navigator ?? {};
     this.caps = capsOf(device, gpu ?? standard, options.maxBinding);
     this.adapter = adapterName(device.adapterInfo);
-    const maxBuffer = Math.min(device.limits.maxBufferSize, options.maxBuffer ?? Infinity);
-    this.maxBuffer = Math.floor(maxBuffer / ALIGN) * ALIGN;
     void device.lost.then(({ message }) => {
       if (!this.#disposed) this.#fail("device-lost", `webgpu: ${this.adapter.name} was lost: ${message}`);
       for (const f of this.#onLost) f();

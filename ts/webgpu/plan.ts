@@ -11,8 +11,7 @@ import { GpuBuffer } from "./buffer.ts";
 import type { GpuDevice } from "./device.ts";
 import { FAULT_BYTES, type Faults } from "./faults.ts";
 import { HostIds, idsOf } from "./ids.ts";
-import { kernelFor } from "./kernels/fused.ts";
-import { type Bind, type Dispatch, type Kernels, MAX_DISPATCH_PARAMS } from "./kernel.ts";
+import { type Bind, type Dispatch, MAX_DISPATCH_PARAMS } from "./kernel.ts";
 import { type Job, mergeRuns } from "./merge.ts";
 import { MAX_JOBS, packSlot, SLOT_WORDS } from "./module.ts";
 import { accessOf, type Pipelines } from "./pipeline.ts";
@@ -31,6 +30,12 @@ interface Step extends Job {
   readonly x: number;
   readonly y: number;
   pipeline: GPUComputePipeline | undefined;
+}
+
+/** What a node runs, and its bytes of scratch. */
+export interface Runs {
+  readonly dispatches: readonly Dispatch[];
+  readonly scratch: number;
 }
 
 /** A node to be run, and its bytes of scratch. */
@@ -76,7 +81,7 @@ export class GpuPlan {
   constructor(
     gpu: GpuDevice,
     pipelines: Pipelines,
-    kernels: Kernels,
+    runs: (node: ProgramNode) => Runs,
     planned: Planned,
     compute: readonly GpuBuffer[],
   ) {
@@ -91,9 +96,9 @@ export class GpuPlan {
     planned.program.nodes.forEach((node, index) => {
       this.#first.push(steps.length);
       if (isSilent(node.tensor)) return;
-      const kernel = kernelFor(node, kernels)!;
-      const work = { node, index, scratch: kernel.scratch?.(node, gpu.caps) ?? 0 };
-      steps.push(...kernel.dispatches(node, gpu.caps).map((d) => this.#step(d, work, groups, slots)));
+      const { dispatches, scratch } = runs(node);
+      const work = { node, index, scratch };
+      steps.push(...dispatches.map((d) => this.#step(d, work, groups, slots)));
     });
     this.#first.push(steps.length);
     this.#ids = new HostIds(planned.program);

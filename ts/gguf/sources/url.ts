@@ -176,11 +176,9 @@ class Sink {
       const next = f.next(chunk.length - from);
       const place = next instanceof Promise ? await next : next;
       place.set(chunk.subarray(from, from + place.length));
-      f.placed(place.length);
+      f.placed(place.length)?.();
       this.#progress(place.length);
-      if (f.done < f.part.nBytes) continue;
-      f.part.whole?.();
-      this.#open();
+      if (f.done === f.part.nBytes) this.#open();
     }
     this.#position = end;
   }

@@ -35,9 +35,9 @@ export const mulMatIdKernel: GpuKernel = {
     tensor.nBytes <= caps.maxBinding,
   dispatches(node, caps): Dispatch[] {
     const all = windows(node.src[0]!, caps);
-    return isTiled(node) ? tileDispatches(node, all) : all.map((w) => dispatch(node, caps, w));
+    return isTiled(node) ? tileDispatches(node, caps, all) : all.map((w) => dispatch(node, caps, w));
   },
-  scratch: (node) => (isTiled(node) ? tileScratch(node) : 0),
+  scratch: (node, caps) => (isTiled(node) ? tileScratch(node, caps) : 0),
 };
 
 function matrixBytes(a: Tensor): number {

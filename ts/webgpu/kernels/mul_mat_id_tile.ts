@@ -1,5 +1,5 @@
-// MUL_MAT_ID with many columns for each matrix: columns are sorted by their ids first, then each tile takes up to 32 columns
-// of one matrix, whose elements are unpacked once for all of them.
+// MUL_MAT_ID with many columns for each matrix: columns are sorted by their ids first, then each tile takes columns of
+// one matrix, whose elements are unpacked once for all of them.
 //
 //   scratch, words   tiles | tile: matrix, first in the list, columns | .. | list: numbers of columns, matrix by matrix
 //
@@ -8,9 +8,8 @@
 
 import { SRC_LIVE } from "../../../assembly/abi.ts";
 import type { ProgramNode } from "../../graph/program.ts";
-import type { Tensor } from "../../graph/tensor.ts";
-import { type Bind, type Dispatch, FAULT, nbParams, type RowWindow, u32 } from "../kernel.ts";
-import { TILE, TILE_LANES, tileSource, tileSums } from "./mul_mat_tile.ts";
+import { type Bind, type Caps, type Dispatch, FAULT, nbParams, type RowWindow, u32 } from "../kernel.ts";
+import { type Tile, type Tiled, tileGroup, tileKey, tileOf, tileSource, tileSums } from "./mul_mat_tile.ts";
 import { hasTail, operandKey } from "./product.ts";
 
 /** Columns per matrix from which unpacking once pays for tiles that are not full. */
@@ -22,13 +21,20 @@ const SORT_LANES = 256;
 const columnsOf = ({ tensor: { ne } }: ProgramNode): number => ne[1] * ne[2];
 const matricesOf = ({ src }: ProgramNode): number => src[0]!.ne[2];
 
-// Each matrix, and what is outside, may leave one tile unfilled.
-function mostTiles(node: ProgramNode): number {
-  const columns = columnsOf(node);
-  return Math.min(columns, Math.floor(columns / TILE) + matricesOf(node) + 1);
+// Tiles for the columns that each matrix has on average.
+function tileFor(node: ProgramNode, caps: Caps): Tile {
+  const a = node.src[0]!;
+  return tileOf(a, a.ne[1], columnsOf(node) / matricesOf(node), caps);
 }
 
-const listAt = (node: ProgramNode): number => 4 + 12 * mostTiles(node);
+// Each matrix, and what is outside, may leave one tile unfilled.
+function mostTiles(node: ProgramNode, { size }: Tile): number {
+  const columns = columnsOf(node);
+  return Math.min(columns, Math.floor(columns / size) + matricesOf(node) + 1);
+}
+
+const listAt = (node: ProgramNode, tile: Tile): number => 4 + 12 * mostTiles(node, tile);
+const tableBytes = (node: ProgramNode, tile: Tile): number => listAt(node, tile) + 4 * columnsOf(node);
 
 /** True where tiles are worth sorting for. */
 export function isTiled(node: ProgramNode): boolean {
@@ -37,28 +43,29 @@ export function isTiled(node: ProgramNode): boolean {
 }
 
 /** Bytes of the tiles and the list. */
-export function tileScratch(node: ProgramNode): number {
-  return listAt(node) + 4 * columnsOf(node);
+export function tileScratch(node: ProgramNode, caps: Caps): number {
+  return tableBytes(node, tileFor(node, caps));
 }
 
 /** Sorting, then the tiles of each window of matrices. */
-export function tileDispatches(node: ProgramNode, windows: readonly RowWindow[]): Dispatch[] {
-  return [sort(node), ...windows.map((w) => tiles(node, w))];
+export function tileDispatches(node: ProgramNode, caps: Caps, windows: readonly RowWindow[]): Dispatch[] {
+  const tile = tileFor(node, caps);
+  return [sort(node, tile), ...windows.map((w) => tiles(node, tile, w))];
 }
 
 const TABLE: Bind = { name: "table", of: "scratch", access: "write" };
 
-function sort(node: ProgramNode): Dispatch {
+function sort(node: ProgramNode, tile: Tile): Dispatch {
   const ids = node.src[2]!;
   const live = node.src[SRC_LIVE] !== undefined;
   const slots = matricesOf(node) + 1;
-  const label = `mul_mat_id sort ${slots}`;
+  const label = `mul_mat_id sort ${slots} by ${tile.size}`;
   return {
     label,
     key: `${label}${live ? " live" : ""}`,
-    source: () => sortSource(slots, live),
+    source: () => sortSource(slots, tile.size, live),
     bind: [
-      { ...TABLE, bytes: tileScratch(node) },
+      { ...TABLE, bytes: tableBytes(node, tile) },
       { name: "ids", of: 2, access: "read" },
       FAULT,
       ...(live ? [{ name: "live", of: SRC_LIVE, access: "read" } as const] : []),
@@ -67,7 +74,7 @@ function sort(node: ProgramNode): Dispatch {
       u32("count", slots - 1),
       u32("n", node.tensor.ne[1]),
       u32("tokens", node.tensor.ne[2]),
-      u32("list", listAt(node)),
+      u32("list", listAt(node, tile)),
       ...nbParams("ids", ids),
     ],
     groups: 1,
@@ -75,7 +82,7 @@ function sort(node: ProgramNode): Dispatch {
   };
 }
 
-function sortSource(slots: number, live: boolean): string {
+function sortSource(slots: number, size: number, live: boolean): string {
   const tokens = live ? "min(P.tokens, u32(max(0, live_i32(0u))))" : "P.tokens";
   return `
 // columns of each matrix, then where its next one goes
@@ -93,9 +100,9 @@ fn main(group: u32, local: u32) {
     var tiles = 0u; var first = 0u;
     for (var x = 0u; x < ${slots}u; x++) {
       let n = atomicLoad(&COUNT[x]);
-      for (var j = 0u; j < n; j += ${TILE}u) {
+      for (var j = 0u; j < n; j += ${size}u) {
         let at = 4u + 12u * tiles;
-        table_set_u32(at, x); table_set_u32(at + 4u, first + j); table_set_u32(at + 8u, min(n - j, ${TILE}u));
+        table_set_u32(at, x); table_set_u32(at + 4u, first + j); table_set_u32(at + 8u, min(n - j, ${size}u));
         tiles++;
       }
       atomicStore(&COUNT[x], first);
@@ -111,20 +118,20 @@ fn main(group: u32, local: u32) {
 `;
 }
 
-function tiles(node: ProgramNode, { first, last, offset, bytes }: RowWindow): Dispatch {
+function tiles(node: ProgramNode, tile: Tile, { first, last, offset, bytes }: RowWindow): Dispatch {
   const dst = node.tensor;
   const [a, b] = [node.src[0]!, node.src[1]!];
-  const label = `mul_mat_id ${operandKey(a, b)} tile`;
-  const down = Math.ceil(a.ne[1] / TILE);
+  const label = `mul_mat_id ${operandKey(a, b)} ${tileKey(tile)}`;
+  const down = Math.ceil(a.ne[1] / tile.size);
   return {
     label,
     key: `${label}${hasTail(a) ? " tail" : ""}`,
-    source: () => source(a, b),
+    source: () => source({ a, b, tile }),
     bind: [
       { name: "dst", of: "dst", access: "write" },
       { name: "a", of: 0, access: "read", offset, bytes },
       { name: "b", of: 1, access: "read" },
-      { ...TABLE, bytes: tileScratch(node), access: "read" },
+      { ...TABLE, bytes: tableBytes(node, tile), access: "read" },
     ],
     params: [
       u32("k", a.ne[0]),
@@ -135,23 +142,24 @@ function tiles(node: ProgramNode, { first, last, offset, bytes }: RowWindow): Di
       u32("down", down),
       u32("n", dst.ne[1]),
       u32("b_ne1", b.ne[1]),
-      u32("list", listAt(node)),
+      u32("list", listAt(node, tile)),
       ...nbParams("a", a),
       ...nbParams("b", b),
       ...nbParams("dst", dst),
     ],
-    groups: down * mostTiles(node),
-    workgroup: TILE_LANES,
+    groups: down * mostTiles(node, tile),
+    ...tileGroup(tile),
   };
 }
 
 // What a tile is about is read through one invocation, which makes it uniform.
-function source(a: Tensor, b: Tensor): string {
-  return `${tileSource(a, b)}
+function source(tiled: Tiled): string {
+  const { size } = tiled.tile;
+  return `${tileSource(tiled)}
 // matrix, first in the list, columns; none when there is no such tile
 var<workgroup> HEAD: vec3u;
-var<workgroup> FROM: array<u32, ${TILE}>;
-var<workgroup> TO: array<u32, ${TILE}>;
+var<workgroup> FROM: array<u32, ${size}>;
+var<workgroup> TO: array<u32, ${size}>;
 var<private> NAN: u32 = 0x7fc00000u;
 fn head_of(tile: u32) -> vec3u {
   if (tile >= table_u32(0u)) { return vec3u(); }
@@ -159,7 +167,7 @@ fn head_of(tile: u32) -> vec3u {
   return vec3u(table_u32(at), table_u32(at + 4u), table_u32(at + 8u));
 }
 fn main(group: u32, local: u32) {
-  let m0 = group % P.down * ${TILE}u;
+  let m0 = group % P.down * ${size}u;
   if (local == 0u) { HEAD = head_of(group / P.down); }
   let head = workgroupUniformLoad(&HEAD);
   let lost = head.x == P.count;
@@ -172,12 +180,12 @@ fn main(group: u32, local: u32) {
   }
   workgroupBarrier();
   let at = select(head.x - P.first, 0u, lost) * P.a_nb2;
-  ${tileSums(a, { at: "FROM[r]", is: "r < head.z" })}
+  ${tileSums(tiled, { at: "FROM[r]", is: "r < head.z" })}
   for (var j = 0u; j < 4u; j++) {
-    let n = ly * 4u + j;
+    let n = ly + j * ${size / 4}u;
     if (n >= head.z) { continue; }
     for (var i = 0u; i < 4u; i++) {
-      let m = m0 + lx * 4u + i;
+      let m = m0 + lx + i * ${size / 4}u;
       if (m < P.rows) { dst_set_f32(TO[n] + 4u * m, select(acc[j][i], bitcast<f32>(NAN), lost)); }
     }
   }

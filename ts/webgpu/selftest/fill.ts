@@ -6,23 +6,7 @@ import type { Tensor } from "../../graph/tensor.ts";
 import { toBF16, toF16 } from "../../graph/elements.ts";
 import { nelements } from "../../shape.ts";
 import { isQuantized, Type, typeInfo } from "../../types.ts";
-
-/** Byte offsets of the f16 scales in a block. */
-const SCALES: { readonly [type: number]: readonly number[] } = {
-  [Type.Q4_0]: [0],
-  [Type.Q4_1]: [0, 2],
-  [Type.Q5_0]: [0],
-  [Type.Q5_1]: [0, 2],
-  [Type.Q8_0]: [0],
-  [Type.Q8_1]: [0, 2],
-  [Type.Q2_K]: [80, 82],
-  [Type.Q3_K]: [108],
-  [Type.Q4_K]: [0, 2],
-  [Type.Q5_K]: [0, 2],
-  [Type.Q6_K]: [208],
-  [Type.IQ4_NL]: [0],
-  [Type.IQ4_XS]: [0],
-};
+import { SCALES } from "../wgsl/quants.ts";
 
 /** Numbers in [0, 1), the same for the same seed (a linear congruence, upper bits). */
 export function numbers(seed: number): () => number {

@@ -20,9 +20,11 @@ interface Shapes {
   readonly src: readonly (Shape | undefined)[];
 }
 
-// Rows of weights, columns of activations and cells of a cache that a test needs at most.
-const ROWS = 72;
-const COLUMNS = 68;
+// Rows of weights, columns of activations and cells of a cache that a test needs at most: two large tiles of products.
+const ROWS = 120;
+const COLUMNS = 124;
+/** One large tile, because there are many matrices. */
+const MATRIX_ROWS = 63;
 const CELLS = 160;
 
 /** The dimensions of large operands cut down, where the operator's rule allows it; row lengths stay. */
@@ -46,7 +48,7 @@ export function smallShapes(node: ProgramNode): Shapes {
       };
     }
     case Op.MUL_MAT_ID: {
-      const m = Math.min(a[1], ROWS);
+      const m = Math.min(a[1], MATRIX_ROWS);
       return { dst: [m, dst[1], dst[2], dst[3]], src: set(shapes, 0, [a[0], m, a[2], a[3]]) };
     }
     case Op.GET_ROWS:

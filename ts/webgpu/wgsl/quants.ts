@@ -87,6 +87,45 @@ const BODIES: { readonly [type: number]: Body } = {
   return ${a}_f16(o + 208u) * f32(s) * (ubytes(low | (high << 4u)) - 32.0);`,
 };
 
+/** Byte offsets of the F16 scales in a block. */
+export const SCALES: { readonly [type: number]: readonly number[] } = {
+  [Type.Q4_0]: [0],
+  [Type.Q4_1]: [0, 2],
+  [Type.Q5_0]: [0],
+  [Type.Q5_1]: [0, 2],
+  [Type.Q8_0]: [0],
+  [Type.Q8_1]: [0, 2],
+  [Type.Q2_K]: [80, 82],
+  [Type.Q3_K]: [108],
+  [Type.Q4_K]: [0, 2],
+  [Type.Q5_K]: [0, 2],
+  [Type.Q6_K]: [208],
+  [Type.IQ4_NL]: [0],
+  [Type.IQ4_XS]: [0],
+};
+
+/** True for block types that have {@link unitSource}. */
+export function hasUnit(type: Type): boolean {
+  return type === Type.MXFP4 || SCALES[type] !== undefined;
+}
+
+/**
+ * `fn a_unit(row, q) -> u32`: the exponent, as F32 has it, of a power of two: that of the largest scale of q's block. The
+ * block's elements are less than 2^13 times as large, so they fit into F16 in this unit, and what is lost below is nothing
+ * beside the block's other elements.
+ */
+export function unitSource(a: string, type: Type): string {
+  const { blockSize, typeSize } = typeInfo(type)!;
+  const exponents = SCALES[type]?.map((at) => `((${a}_u16(o + ${at}u) >> 10u) & 31u)`);
+  const largest = exponents?.reduce((x, y) => `max(${x}, ${y})`);
+  return `
+fn ${a}_unit(row: u32, q: u32) -> u32 {
+  let o = row + q / ${blockSize / 4}u * ${typeSize}u;
+  return ${largest === undefined ? `clamp(${a}_u8(o), 1u, 252u)` : `${largest} + 112u`};
+}
+`;
+}
+
 // Scale and minimum of run s: six bits each in 12 bytes (assembly/quants/six.ts).
 const six = (a: string): string => `
 fn ${a}_six(o: u32, s: u32) -> vec2f {
