@@ -105,7 +105,12 @@ describe("a list stays within its workspace", () => {
 
   it("when more are pre-placed than are to be placed", () => {
     const free = entriesOf(packing(60, 1, 1000, 1e6));
-    const fixed = Array.from({ length: 400 }, (_, i) => ({ lower: 2 * i, upper: 2 * i + 1, size: 1, offset: 0 }));
+    const fixed = Array.from({ length: 400 }, (_, i) => ({
+      lower: 2 * i,
+      upper: 2 * i + 1,
+      size: 1,
+      offset: 0,
+    }));
     const plan = planBuffers(alone, [...free, ...fixed], { budget: 1e6 });
     expect(listFaults([...free, ...fixed], plan.offsets)).toEqual([]);
     expect(plan.work).toBeGreaterThan(1e5);

@@ -124,7 +124,7 @@ export function planGraph(w: PlanWasm, g: Graph, o: PlanOptions = {}): Planned {
   const column = (field: number): number[] =>
     g.tensors.map((_, i) => v.getFloat64(HEAP + i * abi.NODE_BYTES + field, true));
   return {
-    peak: (plan.chunks.length - 1) * (o.chunk ?? 0) + plan.chunks.at(-1)!,
+    peak: plan.chunks.length === 1 ? plan.peak : (plan.chunks.length - 1) * o.chunk! + plan.chunks.at(-1)!,
     lowerBound: plan.lowerBound,
     sum: plan.sum,
     optimal: plan.optimal,

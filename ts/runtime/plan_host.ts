@@ -28,7 +28,10 @@ export const SIZE_LIMIT: number = 2 ** 53;
 
 /** The error for sizes that are none, too many bytes, or more than a chunk takes. */
 export function sizeError(): GraphError {
-  return new GraphError("bad-plan", "plan: padded sizes are negative, larger than a chunk, or add up to 2^53 or more");
+  return new GraphError(
+    "bad-plan",
+    "plan: padded sizes are negative, larger than a chunk, or add up to 2^53 or more",
+  );
 }
 
 /** Lends a block of the arena for the time of `body`. */

@@ -65,7 +65,13 @@ export function spaceLayout(needs: SpaceNeeds): SpaceLayout {
   return { bytes, starts };
 }
 
-function arraySizes({ entries: n, free = n, fixed = 0, aligned = false, records = 0 }: SpaceNeeds): Map<number, number> {
+function arraySizes({
+  entries: n,
+  free = n,
+  fixed = 0,
+  aligned = false,
+  records = 0,
+}: SpaceNeeds): Map<number, number> {
   return new Map<number, number>([
     ...[PlanArray.ID, PlanArray.LOWER, PlanArray.UPPER].map((a) => [a, 4 * n] as const),
     ...[PlanArray.SORT_A, PlanArray.SORT_B, PlanArray.SORT_C].map((a) => [a, 4 * n] as const),
