@@ -120,7 +120,11 @@ function leaves(n: number): number {
 }
 
 function gcd(a: number, b: number): number {
-  while (b > 0) [a, b] = [b, a % b];
+  while (b > 0) {
+    const rest = a % b;
+    a = b;
+    b = rest;
+  }
   return a;
 }
 
@@ -212,7 +216,7 @@ export class PlanSpace {
   // What all sizes are multiples of, and all offsets that a buffer can come to rest at.
   #unit(free: Int32Array, placed: Int32Array, bytes: Float64Array, offset: Float64Array): number {
     let unit = 0;
-    for (const i of free) unit = gcd(unit, bytes[i]!);
+    for (let k = 0; k < free.length; k++) unit = gcd(bytes[free[k]!]!, unit);
     for (const i of placed) unit = gcd(gcd(unit, bytes[i]!), offset[i]!);
     const chunk = this.float(PLAN_CHUNK);
     if (chunk < Infinity) unit = gcd(unit, chunk);
