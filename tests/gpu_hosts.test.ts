@@ -182,6 +182,17 @@ describeWith("golden", "golden vectors on WebGPU", () => {
 
   itNeeds(
     [deno.command, LAVAPIPE],
+    "random graphs, some of their nodes on the CPU, give the CPU's results in Deno",
+    async () => {
+      const said = (await inDeno("hosts/gpu_graphs.ts")) as { results: number; apart: readonly string[] };
+      expect(said.apart).toEqual([]);
+      expect(said.results).toBeGreaterThan(300);
+    },
+    LIMIT_MS,
+  );
+
+  itNeeds(
+    [deno.command, LAVAPIPE],
     "every shader module compiles in Deno, and kernels with f16 agree with double precision or are replaced",
     async () => {
       const { modules, withF16, refused, halves } = (await inDeno("hosts/gpu_modules.ts")) as ModulesResult;

@@ -27,6 +27,7 @@
 import type { Op } from "../../assembly/abi.ts";
 import type { ProgramNode } from "../graph/program.ts";
 import type { Tensor } from "../graph/tensor.ts";
+import { typeInfo } from "../types.ts";
 
 /** What a device can do, as kernels care. */
 export interface Caps {
@@ -155,9 +156,14 @@ export function neParams(prefix: string, { ne }: Tensor): Param[] {
   return ne.map((n, i) => u32(`${prefix}_ne${i}`, n));
 }
 
-/** Parameters `${prefix}_nb0` .. 3, bytes. A stride of a dimension of one element is never used. */
-export function nbParams(prefix: string, { nb }: Tensor): Param[] {
-  return nb.map((b, i) => u32(`${prefix}_nb${i}`, b >>> 0));
+/**
+ * Parameters `${prefix}_nb0` .. 3, bytes. A stride of a dimension of one element is never used, but for the first where
+ * all elements are taken for one row: there it is the size of an element.
+ */
+export function nbParams(prefix: string, { type, ne, nb }: Tensor): Param[] {
+  return nb.map((b, i) =>
+    u32(`${prefix}_nb${i}`, i === 0 && ne[0] === 1 ? typeInfo(type)!.typeSize : b >>> 0),
+  );
 }
 
 /** Rows [first, last) of a matrix and the bytes where they lie. */

@@ -45,7 +45,7 @@ function dispatch(operator: string, node: ProgramNode): Dispatch {
   const at = one ? "0u" : same ? address("b") : repeated("b");
   return eachElement(node, {
     label: `${operator} ${[dst, a, b].map((t) => typeName(t.type)).join(" ")}${one ? " one" : same ? " same" : ""}`,
-    bind: binds(dst.nb[0] < 4),
+    bind: binds(needsAtomic(dst.type)),
     params: operands(dst, a, b),
     functions: roundSource(dst.type),
     body: `

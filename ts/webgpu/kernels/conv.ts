@@ -9,6 +9,7 @@ import { Type, typeName } from "../../types.ts";
 import { type Dispatch, type GpuKernel, i32, nbParams, neParams, u32 } from "../kernel.ts";
 import { address, eachElement } from "../wgsl/elements.ts";
 import { FLOAT_TYPES, loadFloat, roundSource, storeFloat } from "../wgsl/float.ts";
+import { needsAtomic } from "../wgsl/quantize.ts";
 import { isReadable } from "../wgsl/quants.ts";
 
 function supports({ tensor, src }: ProgramNode): boolean {
@@ -189,7 +190,7 @@ function im2col(node: ProgramNode): Dispatch {
   return eachElement(node, {
     label: `im2col ${typeName(x.type)} ${typeName(dst.type)}${flat ? " 1d" : ""}`,
     bind: [
-      { name: "dst", of: "dst", access: "write", atomic: dst.nb[0] < 4 },
+      { name: "dst", of: "dst", access: "write", atomic: needsAtomic(dst.type) },
       { name: "x", of: 1, access: "read" },
     ],
     params: [

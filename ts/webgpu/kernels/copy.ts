@@ -64,7 +64,7 @@ function convert(node: ProgramNode, a: Tensor): Dispatch {
   const same = sameShape(dst.ne, a.ne);
   return eachElement(node, {
     label: `copy ${typeName(a.type)} ${typeName(dst.type)}${same ? "" : " reshaped"}`,
-    bind: binds(dst.nb[0] < 4),
+    bind: binds(needsAtomic(dst.type)),
     params: [...nbParams("dst", dst), ...neParams("a", a), ...nbParams("a", a)],
     functions: convertSource(dst.type),
     body: `${sourceIndices(same)}

@@ -8,6 +8,7 @@ import { type Dispatch, f32, type GpuKernel, nbParams, slotF32, u32 } from "../k
 import { address, eachElement } from "../wgsl/elements.ts";
 import { FLOAT_TYPES, loadFloat, roundSource, storeFloat } from "../wgsl/float.ts";
 import { MATH } from "../wgsl/math.ts";
+import { needsAtomic } from "../wgsl/quantize.ts";
 import { isReadable } from "../wgsl/quants.ts";
 
 /** Expressions of x and g; some use parameters. */
@@ -38,7 +39,7 @@ function dispatch(node: ProgramNode): Dispatch {
   return eachElement(node, {
     label: `${Glu[fn].toLowerCase()} ${typeName(dst.type)} ${two ? 2 : 1}`,
     bind: [
-      { name: "dst", of: "dst", access: "write", atomic: dst.nb[0] < 4 },
+      { name: "dst", of: "dst", access: "write", atomic: needsAtomic(dst.type) },
       { name: "x", of: 0, access: "read" },
       ...(two ? [{ name: "g", of: 1, access: "read" } as const] : []),
     ],

@@ -21,6 +21,7 @@ import {
 import { address, eachElement } from "../wgsl/elements.ts";
 import { loadFloat, roundSource, storeFloat } from "../wgsl/float.ts";
 import { TURN } from "../wgsl/math.ts";
+import { needsAtomic } from "../wgsl/quantize.ts";
 import { isReadable } from "../wgsl/quants.ts";
 
 export const ropeKernel: GpuKernel = {
@@ -55,7 +56,7 @@ function dispatch(node: ProgramNode): Dispatch {
 
 function binds(dst: Tensor, factors: boolean): Bind[] {
   return [
-    { name: "dst", of: "dst", access: "write", atomic: dst.nb[0] < 4 },
+    { name: "dst", of: "dst", access: "write", atomic: needsAtomic(dst.type) },
     { name: "x", of: 0, access: "read" },
     { name: "pos", of: 1, access: "read" },
     ...(factors ? [{ name: "factors", of: 2, access: "read" } as const] : []),

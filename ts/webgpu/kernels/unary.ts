@@ -8,6 +8,7 @@ import { f32, type GpuKernel, nbParams, type Dispatch, slotF32 } from "../kernel
 import { address, eachElement } from "../wgsl/elements.ts";
 import { FLOAT_TYPES, loadFloat, roundSource, storeFloat } from "../wgsl/float.ts";
 import { MATH, TURN } from "../wgsl/math.ts";
+import { needsAtomic } from "../wgsl/quantize.ts";
 import { isReadable } from "../wgsl/quants.ts";
 
 /** Expressions of x and of the parameters P.p0 .. 3, which stand in the node's slots from `first` on. */
@@ -95,7 +96,7 @@ function dispatch(node: ProgramNode): Dispatch {
   return eachElement(node, {
     label: `${name} ${typeName(a.type)} ${typeName(dst.type)}`,
     bind: [
-      { name: "dst", of: "dst", access: "write", atomic: dst.nb[0] < 4 },
+      { name: "dst", of: "dst", access: "write", atomic: needsAtomic(dst.type) },
       { name: "a", of: 0, access: "read" },
     ],
     params: [

@@ -48,12 +48,22 @@ export function converts(from: Type, to: Type): boolean {
 
 /** Statement: one element converted; needs {@link convertSource}. */
 export function convertElement(from: Type, to: Type, place: string, a: string, at: string): string {
-  if (to === Type.I32) return `dst_set_i32(${place}, i32(${a}_f32(${at})));`;
+  if (to === Type.I32) return `dst_set_i32(${place}, integer(${a}_u32(${at})));`;
   if (from === Type.I32) return `dst_set_f32(${place}, f32(${a}_i32(${at})));`;
   return storeFloat("dst", to, place, loadFloat(a, from, at));
 }
 
 /** Functions that {@link convertElement} calls. */
 export function convertSource(to: Type): string {
-  return roundSource(to);
+  return to === Type.I32 ? INTEGER : roundSource(to);
 }
+
+// As the CPU: no number is 0, what is too large the largest. The conversion of WGSL leaves NaN open.
+const INTEGER = `
+fn integer(bits: u32) -> i32 {
+  if ((bits & 0x7fffffffu) > 0x7f800000u) { return 0; }
+  let x = bitcast<f32>(bits);
+  if (x >= 2147483648.0) { return 2147483647; }
+  if (x < -2147483648.0) { return i32(-2147483647 - 1); }
+  return i32(x);
+}`;
