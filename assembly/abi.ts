@@ -323,43 +323,131 @@ export const REGION_TABLE = REGION_COUNT + 64;
 export const REGION_MAX = 1024;
 export const REGION_BYTES = 12;
 
-// Result of a plan, all f64. Addresses point into the workspace and hold until it is used again.
-//
-//   0 peak | 8 lower bound | 16 sum | 24 scratch | 32 optimal | 40 work | 48 count | 56.. lower upper bytes offset owner
+// Header of a planner's workspace: what is asked for and what it came to. The host fills it in (0 where it says nothing),
+// lays out the arrays and calls planLive() or planPlace(); everything is checked before, the planner trusts what stands here.
 
-/** bytes the buffer must have */
+/** f64: bytes of the best plan so far; Infinity: none yet */
 export const PLAN_PEAK = 0;
-/** most bytes alive at once: no placement is smaller */
+/** f64: most bytes alive at once, no placement is smaller. On entry what is known already, or Infinity */
 export const PLAN_LOWER_BOUND = 8;
-/** bytes of all tensors without any re-use, scratch not counted */
-export const PLAN_SUM = 16;
-/** largest scratch of a step, bytes */
-export const PLAN_SCRATCH = 24;
-/** 1 = no plan is smaller: the peak is the lower bound, or a complete search found nothing below it */
-export const PLAN_OPTIMAL = 32;
-/** work done, in buffers looked at */
-export const PLAN_WORK = 40;
-/** entries of the lifetime table */
-export const PLAN_COUNT = 48;
-/** address of i32: first step alive */
-export const PLAN_LOWER = 56;
-/** address of i32: first step no longer alive */
-export const PLAN_UPPER = 64;
-/** address of f64: padded bytes */
-export const PLAN_BYTES = 72;
-/** address of f64: offset in the buffer */
-export const PLAN_OFFSET = 80;
-/** address of i32: record that the entry was made for, or ~record for its scratch */
-export const PLAN_OWNER = 88;
-export const PLAN_RESULT_BYTES = 96;
+/** f64: work done, in buffers looked at */
+export const PLAN_WORK = 16;
+/** f64: the lower bound or more, when a complete search found nothing below */
+export const PLAN_PROVED = 24;
+/** f64: every offset is a multiple of it, sizes are padded to it; at least 1 */
+export const PLAN_ALIGN = 32;
+/** f64: most work */
+export const PLAN_BUDGET = 40;
+/** f64: no buffer crosses a multiple of it; Infinity: no chunks */
+export const PLAN_CHUNK = 48;
+/** i32: entries of the list */
+export const PLAN_COUNT = 56;
+/** i32: no pre-placed buffers, one alignment, one chunk */
+export const PLAN_PLAIN = 60;
+/** i32: pre-placed buffers that have a size and a lifetime */
+export const PLAN_FIXED_COUNT = 64;
+/** address of the node records, and how many leafs and nodes; 0 for a bare list */
+export const PLAN_RECORDS = 68;
+export const PLAN_LEAFS = 72;
+export const PLAN_NODES = 76;
+/** i32: index of the backend buffer planned; tensors elsewhere are not ours */
+export const PLAN_BUFFER = 80;
+/** u32: state of the random numbers, never 0 */
+export const PLAN_SEED = 84;
+/** i32: buffers to place, those with a size and a lifetime */
+export const PLAN_FREE_COUNT = 88;
+/** addresses of the arrays, in the order of PlanArray */
+export const PLAN_ARRAYS = 96;
+/** i32: leaves of the tree, a power of two; TREE_LEAF buffers each */
+export const PLAN_LEAVES = 228;
+/** f64: bytes to aim at when larger than the lower bound */
+export const PLAN_CAPACITY = 256;
+/** f64: highest end of a pre-placed buffer */
+export const PLAN_FLOOR = 264;
+/** f64: for the search, what all sizes and possible offsets are multiples of */
+export const PLAN_UNIT = 272;
+/** f64: padded bytes of all tensors without any re-use, scratch not counted */
+export const PLAN_SUM = 280;
+export const PLAN_HEADER_BYTES = 360;
 
-/** What a planning call came to. */
-export enum PlanStatus {
-  OK,
-  /** a size is negative, not a number, or the sizes add up to 2^53 or more */
-  BAD_SIZE,
-  /** a lifetime ends before it begins */
-  BAD_LIFETIME,
-  /** a negative count, or an alignment that is not a whole number of at least 1 */
-  BAD_COUNT,
+/** Arrays of a workspace, laid out by ts/runtime/plan_space.ts. "buffer": an entry of the list with a size and a lifetime. */
+export enum PlanArray {
+  /** i32 per buffer: its entry. On entry the buffers to place, then the pre-placed by ascending offset */
+  ID,
+  /** a record of 32 bytes per buffer */
+  BUFFERS,
+  /** f64 per entry: the result, and where the pre-placed are; -1 for the others, and for entry -1 */
+  OFFSET,
+  /** f64 per section: trouble seen so far */
+  WEIGHT,
+  /** i32 per entry: alive in [lower, upper) */
+  LOWER,
+  UPPER,
+  /** f64 per entry, padded */
+  BYTES,
+  /** records: per record, LIFE_BYTES */
+  LIVES,
+  /** f64 per entry, multiples of `align`; address 0: all have `align` */
+  ALIGNS,
+  /** records: f64 per entry, bytes of its present owner */
+  NOW,
+  /** records: i32 per entry, the record, or ~record for its scratch */
+  OWNER,
+  /** f64 per buffer */
+  BEST_OFF,
+  LOAD_MET,
+  /** f64 per section, and twice as many */
+  LOAD,
+  MAX_TREE,
+  /** tree of the unplaced, and a stack for walks through it */
+  TREE,
+  STACK,
+  /** the skyline */
+  SEGMENTS,
+  HEAP,
+  /** sorting */
+  SORT_A,
+  SORT_B,
+  SORT_C,
+  COUNTS,
+  /** free blocks of best fit */
+  BLOCKS,
+  /** the search; address 0: the list is too long for it */
+  SEARCH,
+  ITEMS,
+  SECTIONS,
+  DIRTY,
+  OPEN,
+  TRAIL,
+  LISTS,
+  FRAMES,
+  ROWS,
+  /** how many arrays */
+  LENGTH,
 }
+
+// What a pass over records found out about one, i32 each; -1: none.
+
+/** list entry that its bytes lie in, record whose memory it took over, list entry of its scratch */
+export const LIFE_ENTRY = 8;
+export const LIFE_PARENT = 16;
+export const LIFE_SCRATCH = 20;
+export const LIFE_BYTES = 24;
+
+// Bytes of what the arrays hold, and how many of it.
+
+export const BUFFER_BYTES = 32;
+export const SEGMENT_BYTES = 32;
+/** buffers under a leaf of the tree */
+export const TREE_LEAF = 8;
+/** counts of a sort's digit */
+export const SORT_COUNTS = 2049;
+/** longest list that is searched */
+export const SEARCH_MAX = 4096;
+export const SEARCH_BYTES = 112;
+export const ITEM_BYTES = 48;
+export const SECTION_BYTES = 32;
+export const FRAME_BYTES = 24;
+/** a run of the search that needs more gives up */
+export const TRAIL_PER_BUFFER = 512;
+export const LISTS_PER_BUFFER = 32;

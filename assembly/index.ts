@@ -3,14 +3,14 @@
 import { NODE_BYTES, CTRL_FIRST, CTRL_LAST, CTRL_NTH, CTRL_RECORDS } from "./abi";
 import { computeNodes } from "./compute";
 import { done, fail, jobNumber, join, leave, nextJob, post, ready } from "./control";
-import { planBuffers, planWorkspace } from "./plan/list";
-import { bindRecords, planRecords, planRecordsGgml, planRecordsWorkspace } from "./plan/records";
+import { planLive, planWrite } from "./plan/liveness";
+import { planPlace } from "./plan/place";
 import { dequantizeRow, quantizeRow } from "./quants/index";
 import { fromQuads, quadScratch, toQuads, toQuadsFrom } from "./quants/quads";
 import { regionAlloc, regionBytes, regionFree, regionInit, regionShortfall } from "./region";
 import { probeDot, selfTest } from "./selftest";
 
-export { bindRecords, planBuffers, planWorkspace, planRecords, planRecordsGgml, planRecordsWorkspace };
+export { planLive, planWrite, planPlace };
 export { dequantizeRow, probeDot, quantizeRow, selfTest };
 export { fromQuads, quadScratch, toQuads, toQuadsFrom };
 export {

@@ -1,4 +1,6 @@
-// What a user downloads, raw, gzip and brotli: `npm run size`. Ours from dist/ (npm run build first), peers as published.
+// What a user downloads, raw, gzip and brotli: `npm run size`. Ours from dist/ (npm run build first), peers as
+// published; and how much of the core is the planner.
+import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
@@ -51,4 +53,13 @@ const rows = [
   ]),
 ].filter((row) => row !== undefined);
 const versions = ["@wllama/wllama", "onnxruntime-web", "@tensorflow/tfjs-core"].map((n) => [n, versionOf(n)]);
-report("size", rows, { peers: Object.fromEntries(versions), distBytes: packageBytes });
+// Builds the core once more, without the planner's exports: needs build/simd.wasm, as npm run build leaves it.
+const planner = execFileSync(process.execPath, [".ci/package/planner_size.mjs"], {
+  cwd: ROOT,
+  encoding: "utf8",
+});
+report("size", rows, {
+  peers: Object.fromEntries(versions),
+  distBytes: packageBytes,
+  plannerBytes: (JSON.parse(planner) as { planner: number }).planner,
+});

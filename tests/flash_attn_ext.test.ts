@@ -230,6 +230,16 @@ describe.each(BUILDS)("flash_attn_ext, %s", (build) => {
     }
   });
 
+  test("one token of more KV heads than go through a tile side by side", async () => {
+    const core = await Core.load(build);
+    const a: Attention = { ...ATTENTIONS[0]!, dv: 128, tokens: 1, heads: 20, kvHeads: 10, p0: 66 };
+    const x = operands(core, a);
+    const y = attention(core, a, x, { q: x.q, length: lengthOf(a) });
+    expect(nmse(y, attend(a, x.data))).toBeLessThan(1e-11);
+    const beside = { ...x, k: sideBySide(core, x.k), v: sideBySide(core, x.v) };
+    expect(attention(core, a, beside, { q: x.q, length: lengthOf(a) })).toEqual(y);
+  });
+
   test("keys and values far apart are read as those that are near", async () => {
     const core = await Core.load(build);
     const a = ATTENTIONS.find((b) => b.title === "sliding window")!;

@@ -10,8 +10,8 @@ import { type Lifetime, MAX_BUFFERS } from "../ts/runtime/plan_check.ts";
 import { planBuffers } from "../ts/runtime/plan_list.ts";
 import { dataDir, describeWith, readData } from "./data.ts";
 import { dynamicBestFit, lowerBoundOf } from "./plan_ggml.ts";
-import { listFaults, planWasm } from "./plan_data.ts";
-import { packing, pareto, sweepFault, toColumns, training } from "./plan_lists.ts";
+import { HEAP, listFaults, oneBlock, planWasm } from "./plan_data.ts";
+import { entriesOf, packing, pareto, sweepFault, toColumns, training } from "./plan_lists.ts";
 
 const host = planWasm();
 
@@ -87,6 +87,41 @@ describe("random lists", () => {
 
   it("leave no region behind", () => {
     expect(host.exports.regionBytes(abi.Region.SCRATCH)).toBe(0);
+  });
+});
+
+describe("a list stays within its workspace", () => {
+  const used = planWasm();
+  const alone = { memory: used.memory, exports: oneBlock(used, HEAP) };
+
+  it("however short it is", () => {
+    for (const n of [0, 1, 2, 7, 8, 9, 63, 64, 65, 300]) {
+      const c = packing(Math.max(1, n), 1, 1000, 1e6);
+      const bs = entriesOf(c).slice(0, n);
+      const plan = planBuffers(alone, bs, { budget: 1e5 });
+      expect(listFaults(bs, plan.offsets)).toEqual([]);
+    }
+  });
+
+  it("when more are pre-placed than are to be placed", () => {
+    const free = entriesOf(packing(60, 1, 1000, 1e6));
+    const fixed = Array.from({ length: 400 }, (_, i) => ({
+      lower: 2 * i,
+      upper: 2 * i + 1,
+      size: 1,
+      offset: 0,
+    }));
+    const plan = planBuffers(alone, [...free, ...fixed], { budget: 1e6 });
+    expect(listFaults([...free, ...fixed], plan.offsets)).toEqual([]);
+    expect(plan.work).toBeGreaterThan(1e5);
+  });
+
+  it("when more than can be searched are named, and few enough of them are not empty", () => {
+    const c = packing(4000, 1, 1000, 1e6);
+    const bs = entriesOf(c).concat(Array.from({ length: 500 }, () => ({ lower: 0, upper: 9, size: 0 })));
+    const plan = planBuffers(alone, bs, { budget: 3e7 });
+    expect(sweepFault(toColumns(bs), plan.offsets, plan.peak)).toBe("");
+    expect(plan.work).toBeGreaterThan(1e7);
   });
 });
 
@@ -320,26 +355,6 @@ describe("bad input is refused with a typed error", () => {
 
   it("and the next good list is planned as ever", () => {
     expect(expectValid([one]).peak).toBe(1);
-  });
-});
-
-describe("the wasm entry alone", () => {
-  it("answers a status for counts, lifetimes and sizes it cannot take", () => {
-    const at = 1 << 20;
-    const call = (n: number, align: number, lower: number, upper: number, size: number): number => {
-      new Int32Array(host.memory.buffer, at, 2).set([lower, upper]);
-      new Float64Array(host.memory.buffer, at + 8, 1).set([size]);
-      const x = host.exports;
-      const end = Infinity;
-      return x.planBuffers(at, at + 4, at + 8, at + 16, 0, 0, n, 0, align, end, 0, 0, 1, at + 256, at + 32);
-    };
-    expect(call(-1, 1, 0, 1, 1)).toBe(abi.PlanStatus.BAD_COUNT);
-    expect(call(1, 0, 0, 1, 1)).toBe(abi.PlanStatus.BAD_COUNT);
-    expect(call(1, NaN, 0, 1, 1)).toBe(abi.PlanStatus.BAD_COUNT);
-    expect(call(1, 1, 2, 1, 1)).toBe(abi.PlanStatus.BAD_LIFETIME);
-    expect(call(1, 1, 0, 1, NaN)).toBe(abi.PlanStatus.BAD_SIZE);
-    expect(call(1, 1, 0, 1, 1.5)).toBe(abi.PlanStatus.BAD_SIZE);
-    expect(call(1, 1, -5, -4, 9)).toBe(abi.PlanStatus.OK);
   });
 });
 

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import * as abi from "../assembly/abi.ts";
 import type { PlanExports } from "../ts/runtime/plan_host.ts";
+import { planGraph as planRecords } from "../ts/runtime/planner.ts";
 
 /** A tensor of a graph, as in golden/plans. */
 export interface Tensor {
@@ -28,7 +29,7 @@ export interface Graph {
   tensors: Tensor[];
 }
 
-/** What planRecords wrote into the records, and the result block. */
+/** What the planner wrote into the records, and its figures. */
 export interface Planned {
   peak: number;
   lowerBound: number;
@@ -44,16 +45,6 @@ export interface Planned {
 export interface PlanTestExports extends PlanExports {
   regionInit(): void;
   regionBytes(kind: number): number;
-  planRecordsGgml(
-    records: number,
-    nLeafs: number,
-    nNodes: number,
-    buffer: number,
-    align: number,
-    pWork: number,
-    pResult: number,
-  ): number;
-  bindRecords(records: number, n: number, buffer: number, base: number): void;
 }
 
 export interface PlanWasm {
@@ -123,48 +114,43 @@ export interface PlanOptions {
   seed?: number;
 }
 
-/** Plans a graph by the wasm; checks that nothing behind the workspace was touched. */
+/** Plans a graph by an instance; checks that nothing behind the block it took was touched. */
 export function planGraph(w: PlanWasm, g: Graph, o: PlanOptions = {}): Planned {
-  const result = writeGraph(w.memory, g);
-  const work = result + abi.PLAN_RESULT_BYTES + (16 - (abi.PLAN_RESULT_BYTES % 16));
-  const end = work + w.exports.planRecordsWorkspace(HEAP, g.tensors.length);
-  grow(w.memory, end + 64);
-  new Uint8Array(w.memory.buffer).fill(0xa5, work, end + 64);
-  const x = w.exports;
-  const buffer = o.buffer ?? 0;
-  const status = o.ggml
-    ? x.planRecordsGgml(HEAP, g.n_leafs, g.n_nodes, buffer, g.alignment, work, result)
-    : x.planRecords(
-        HEAP,
-        g.n_leafs,
-        g.n_nodes,
-        buffer,
-        g.alignment,
-        o.chunk ?? Infinity,
-        o.budget ?? 1e6,
-        o.seed ?? 1,
-        work,
-        result,
-      );
-  if (status !== 0) throw new Error(`status ${status}`);
-  if (new Uint8Array(w.memory.buffer, end, 64).some((b) => b !== 0xa5)) throw new Error("workspace overrun");
-  return readPlanned(w.memory, g, result);
-}
-
-function readPlanned(memory: WebAssembly.Memory, g: Graph, result: number): Planned {
-  const v = new DataView(memory.buffer);
-  const f = (at: number): number => v.getFloat64(result + at, true);
+  const behind = writeGraph(w.memory, g);
+  const host = { memory: w.memory, exports: oneBlock(w, behind) };
+  const range = { records: HEAP, nLeafs: g.n_leafs, nNodes: g.n_nodes, alignment: g.alignment };
+  const plan = planRecords(host, { ...range, ...o, chunkSize: o.chunk });
+  const v = new DataView(w.memory.buffer);
   const column = (field: number): number[] =>
     g.tensors.map((_, i) => v.getFloat64(HEAP + i * abi.NODE_BYTES + field, true));
   return {
-    peak: f(abi.PLAN_PEAK),
-    lowerBound: f(abi.PLAN_LOWER_BOUND),
-    sum: f(abi.PLAN_SUM),
-    optimal: f(abi.PLAN_OPTIMAL) === 1,
-    work: f(abi.PLAN_WORK),
+    peak: plan.chunks.length === 1 ? plan.peak : (plan.chunks.length - 1) * o.chunk! + plan.chunks.at(-1)!,
+    lowerBound: plan.lowerBound,
+    sum: plan.sum,
+    optimal: plan.optimal,
+    work: plan.work,
     offs: column(abi.NODE_OFFS),
     scratchOffs: column(abi.NODE_SCRATCH_OFFS),
     parent: g.tensors.map((_, i) => v.getInt32(HEAP + i * abi.NODE_BYTES + abi.NODE_PARENT, true)),
+  };
+}
+
+/** The exports with one block of memory to lend, at `at`: filled with a pattern, and looked behind when it is given back. */
+export function oneBlock(w: PlanWasm, at: number): PlanExports {
+  let end = 0;
+  return {
+    ...w.exports,
+    regionShortfall: () => 0,
+    regionAlloc: (bytes) => {
+      end = at + bytes;
+      grow(w.memory, end + 64);
+      new Uint8Array(w.memory.buffer).fill(0xa5, at, end + 64);
+      return at;
+    },
+    regionFree: () => {
+      if (new Uint8Array(w.memory.buffer, end, 64).some((b) => b !== 0xa5))
+        throw new Error("workspace overrun");
+    },
   };
 }
 

@@ -1,7 +1,18 @@
 // Threads that do not come: the others notice, the error is typed, the engine goes on alone.
 import { expect, test } from "vitest";
 import type { Status } from "../assembly/abi.ts";
-import { CTRL_PATIENCE, CTRL_PHASE } from "../assembly/abi.ts";
+import {
+  CTRL_FIRST,
+  CTRL_LAST,
+  CTRL_PATIENCE,
+  CTRL_PHASE,
+  CTRL_RECORDS,
+  Flag,
+  NODE_BYTES,
+  NODE_FLAGS,
+  NODE_OP,
+  Op,
+} from "../assembly/abi.ts";
 import type { CpuBackend } from "../ts/runtime/cpu.ts";
 import type { Graph } from "../ts/graph/graph.ts";
 import type { Tensor } from "../ts/graph/tensor.ts";
@@ -89,4 +100,31 @@ test("products of the same columns run side by side wherever the graph made them
   const branch = (g: Graph, x: Tensor, name: string): Tensor =>
     g.scale(g.relu(g.mulMat(matrix(g, name), x)), 2);
   expect(await meetings((g, x) => g.add(branch(g, x, "a"), branch(g, x, "b")))).toBe(1);
+});
+
+test("a small product is one thread's, but beside a larger one it is shared out, at no more meetings", async () => {
+  const engine = await createEngine({ nThreads: 2, device: "cpu" });
+  const soloProducts = async (rows: readonly number[]): Promise<{ solo: boolean[]; met: number }> => {
+    using g = engine.graph();
+    const x = g.input("x", Type.F32, [512, 1]);
+    for (const [i, n] of rows.entries()) {
+      g.mulMat(g.weight(`w${i}`, Type.F32, [512, n]), x).asOutput(`y${i}`);
+    }
+    g.plan();
+    x.write(new Float32Array(512).fill(0.5));
+    const { i32 } = engine.arena;
+    const before = i32[CTRL_PHASE / 4]!;
+    await g.compute();
+    const [records, first, last] = [CTRL_RECORDS, CTRL_FIRST, CTRL_LAST].map((at) => i32[at / 4]!);
+    const solo: boolean[] = [];
+    for (let i = first!; i < last!; i++) {
+      const at = records! + i * NODE_BYTES;
+      if (i32[(at + NODE_OP) / 4] === Op.MUL_MAT) solo.push((i32[(at + NODE_FLAGS) / 4]! & Flag.SOLO) !== 0);
+    }
+    return { solo, met: i32[CTRL_PHASE / 4]! - before };
+  };
+  expect(await soloProducts([96])).toEqual({ solo: [true], met: 0 });
+  expect(await soloProducts([512, 96, 3])).toEqual({ solo: [false, false, true], met: 0 });
+  expect(await soloProducts([96, 96])).toEqual({ solo: [true, true], met: 0 });
+  engine.dispose();
 });

@@ -29,7 +29,7 @@ export interface NamedLifetime extends Lifetime {
 const START_PAGES = 4;
 
 /**
- * Starts a planner: compiles the core and takes a small memory, which grows with the longest list (about 180 bytes a
+ * Starts a planner: compiles the core and takes a small memory, which grows with the longest list (about 190 bytes a
  * buffer, and 6 KiB a buffer up to 4096 buffers, where the search runs).
  *
  * @throws {TypeError} for an unknown option

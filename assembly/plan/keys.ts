@@ -2,7 +2,7 @@
 
 import { maxOver, maxTree } from "./sections";
 import { skyline } from "./skyline";
-import { bufferAt, getf, geti, lg, Plan, putf, random, some } from "./work";
+import { bufferAt, getf, lifeOf, Plan, putf, random, some, weigh } from "./work";
 
 // Trouble of a section is halved everywhere once it passes this.
 const TROUBLE_MAX: f64 = 50;
@@ -12,40 +12,22 @@ const CLOSE: f64 = 1.0005;
 // Work per buffer after which a long list without a budget gets no further cheap stage.
 const HEAVY: f64 = 500;
 
-/** Weights of the logs that make up a key. */
-@unmanaged
-class Weights {
-  lifetime: f64;
-  size: f64;
-  load: f64;
-  sections: f64;
-  trouble: f64;
-  noise: f64;
-}
-
-/** Bytes of the weights. */
-export const KEY_BYTES: usize = offsetof<Weights>();
-
 /** Keeps the offsets of the last run as the best. */
 export function keep(p: Plan, peak: f64): void {
   p.best = peak;
   for (let i = 0; i < p.n; i++) putf(p.bestOff, i, bufferAt(p, i).off);
 }
 
-function makeKeys(p: Plan, w: Weights): void {
+function makeKeys(p: Plan): void {
   const n = p.n;
-  if (w.trouble > 0) maxTree(p, p.weight);
+  if (p.wTrouble > 0) maxTree(p, p.weight);
   let least = Infinity;
   for (let i = 0; i < n; i++) {
     const b = bufferAt(p, i);
-    let v = w.size * lg(b.size) + w.load * getf(p.loadMet, i);
-    v += w.sections * lg(f64(b.c1 - b.c0));
-    if (w.lifetime > 0) {
-      const id = geti(p.id, i);
-      v += w.lifetime * lg(f64(geti(p.upper, id)) - f64(geti(p.lower, id)));
-    }
-    if (w.trouble > 0) v += w.trouble * lg(1 + maxOver(p, b));
-    if (w.noise > 0) v += w.noise * random(p);
+    let v = weigh(weigh(0, p.wSize, b.size) + p.wLoad * getf(p.loadMet, i), p.wSections, b.c1 - b.c0);
+    if (p.wLifetime > 0) v = weigh(v, p.wLifetime, lifeOf(p, i));
+    if (p.wTrouble > 0) v = weigh(v, p.wTrouble, 1 + maxOver(p, b));
+    if (p.wNoise > 0) v += p.wNoise * random(p);
     b.key = v;
     least = min(least, v);
   }
@@ -68,19 +50,11 @@ function learn(p: Plan): void {
   for (let s = 0; s < p.m; s++) putf(p.weight, s, getf(p.weight, s) * 0.5);
 }
 
-function runKeys(p: Plan, w: Weights): void {
-  makeKeys(p, w);
+function runKeys(p: Plan): void {
+  makeKeys(p);
   const peak = skyline(p, p.best);
   if (peak < p.best) keep(p, peak);
   if (peak > p.lowerBound) learn(p);
-}
-
-function fixed(p: Plan, w: Weights, size: i32, load: i32, sections: i32): void {
-  memory.fill(changetype<usize>(w), 0, KEY_BYTES);
-  w.size = size;
-  w.load = load;
-  w.sections = sections;
-  runKeys(p, w);
 }
 
 /**
@@ -93,24 +67,27 @@ export function another(p: Plan, aim: f64): bool {
 }
 
 /** Area, sections, area where the load is high, size; until the peak is at most `aim`. */
-export function quick(p: Plan, at: usize, aim: f64): void {
-  const w = changetype<Weights>(at);
-  fixed(p, w, 1, 0, 1);
-  if (another(p, aim)) fixed(p, w, 0, 0, 1);
-  if (another(p, aim)) fixed(p, w, 1, 8, 1);
-  if (another(p, aim)) fixed(p, w, 1, 0, 0);
+export function quick(p: Plan, aim: f64): void {
+  memory.fill(changetype<usize>(p) + offsetof<Plan>("wLifetime"), 0, 24); // trouble and noise, too
+  // From the right, a digit each: sections, size, load.
+  for (let k: u64 = 0x010_811_001_011; k != 0; k >>= 12) {
+    p.wSections = f64(k & 1);
+    p.wSize = f64((k >> 4) & 1);
+    p.wLoad = f64((k >> 8) & 15);
+    runKeys(p);
+    if (!another(p, aim)) return;
+  }
 }
 
 /** Random keys until the peak is at most `aim` or the work reaches `stop`. */
-export function improve(p: Plan, at: usize, aim: f64, stop: f64): void {
-  const w = changetype<Weights>(at);
+export function improve(p: Plan, aim: f64, stop: f64): void {
   while (p.best > aim && p.work < stop) {
-    w.lifetime = some(p, 0.5, 1);
-    w.size = random(p) * 1.2;
-    w.load = some(p, 0.5, 16);
-    w.sections = random(p) * 1.2;
-    w.trouble = some(p, 0.6, 2);
-    w.noise = some(p, 0.5, 0.3);
-    runKeys(p, w);
+    p.wLifetime = some(p, 5, 1);
+    p.wSize = random(p) * 1.2;
+    p.wLoad = some(p, 5, 16);
+    p.wSections = random(p) * 1.2;
+    p.wTrouble = some(p, 6, 2);
+    p.wNoise = some(p, 5, 1) * 0.3;
+    runKeys(p);
   }
 }

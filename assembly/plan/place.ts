@@ -2,14 +2,13 @@
 //
 //   sections, bound -> skyline with fixed keys -> best fit (plain lists; records come with one) -> search and restarts
 
-import { another, improve, KEY_BYTES, quick } from "./keys";
-import { onlineFit, onlineFitBytes } from "./online_fit";
-import { IMPOSSIBLE, search } from "./search";
-import { Search, searchBytes, searchInit } from "./search_state";
-import { findSections, sectionBytes } from "./sections";
-import { skyBytes, skyInit } from "./skyline";
-import { buildTree, treeBytes } from "./tree";
-import { getf, geti, Plan, putf, take } from "./work";
+import { another, improve, quick } from "./keys";
+import { onlineFit } from "./online_fit";
+import { search } from "./search";
+import { Search, searchInit } from "./search_state";
+import { findSections } from "./sections";
+import { skyInit } from "./skyline";
+import { getf, geti, Plan, putf } from "./work";
 
 // Above this ratio to the aim restarts of the skyline hardly ever get there, below it they often do.
 const NEAR: f64 = 1.02;
@@ -21,47 +20,37 @@ const DIRECT: f64 = 0.75;
 // Relative step by which a smaller peak is asked for once the aim is out of reach.
 const STEP: f64 = 0.008;
 
-/** Bytes of workspace for a list of `n`. */
-export function placeBytes(n: i32): usize {
-  const last = max(onlineFitBytes(n), searchBytes(n));
-  return sectionBytes(n) + treeBytes(n) + skyBytes(n) + KEY_BYTES + last + 64;
-}
-
 /**
- * Places the list of the plan. On entry p.best is what is known (Infinity: nothing) with its offsets in p.offset, and is
- * improved on until it is at most max(capacity, lower bound) or the budget is spent.
- *
- * @param bound a lower bound known better than the sections', or Infinity
+ * Places the buffers of the workspace. On entry `best` is what is known (Infinity: nothing) with its offsets in the list, and
+ * is improved on until it is at most max(capacity, lower bound) or the budget is spent.
  */
-export function placeList(p: Plan, bound: f64, capacity: f64): void {
+export function planPlace(pWork: usize): void {
+  const p = changetype<Plan>(pWork);
   const before = p.best;
-  findSections(p, bound);
+  findSections(p);
   if (p.n == 0) {
     p.best = p.floor;
     return;
   }
-  const aim = max(capacity, p.lowerBound);
-  buildTree(p);
+  const aim = max(p.capacity, p.lowerBound);
   skyInit(p);
-  const keys = take(p, KEY_BYTES);
-  quick(p, keys, aim);
+  quick(p, aim);
   if (before == Infinity && p.plain && another(p, aim)) onlineFit(p);
-  if (p.best > aim) struggle(p, keys, aim);
+  if (p.best > aim) struggle(p, aim);
   if (p.best < before) scatter(p);
 }
 
 // Above the aim after the cheap stages: search and restarts in turn, in rounds that double, the less likely one with a
 // smaller part. What neither reaches is then approached step by step.
-function struggle(p: Plan, keys: usize, aim: f64): void {
+function struggle(p: Plan, aim: f64): void {
   const s = searchInit(p);
-  if (s == null) return improve(p, keys, aim, p.budget);
+  if (s == null) return improve(p, aim, p.budget);
   const near = p.best <= aim * NEAR;
   const stop = p.work + (p.budget - p.work) * DIRECT;
   for (let round = FIRST * f64(p.n); p.work < stop && p.proved <= aim; round *= 2) {
-    improve(p, keys, aim, min(stop, p.work + (near ? round : round * LESS)));
+    improve(p, aim, min(stop, p.work + (near ? round : round * LESS)));
     if (p.best <= aim) return;
-    if (search(p, s, aim, min(stop, p.work + (near ? round * LESS : round))) == IMPOSSIBLE)
-      raiseBound(p, s, aim);
+    search(p, s, aim, min(stop, p.work + (near ? round * LESS : round)));
     if (p.best <= aim) return;
   }
   descend(p, s, aim);
@@ -73,13 +62,8 @@ function descend(p: Plan, s: Search, aim: f64): void {
     const least = max(aim, p.proved);
     if (p.best <= least) return;
     const target = max(p.best * (1 - STEP), (p.best + least) / 2);
-    if (search(p, s, target, p.budget) == IMPOSSIBLE) raiseBound(p, s, target);
+    search(p, s, target, p.budget);
   }
-}
-
-// A complete search found nothing: every peak is a sum of sizes, so the next multiple of their unit is the least.
-function raiseBound(p: Plan, s: Search, capacity: f64): void {
-  p.proved = max(p.proved, (Math.floor(capacity / s.unit) + 1) * s.unit);
 }
 
 function scatter(p: Plan): void {

@@ -12,15 +12,14 @@
 // The recursion is an explicit stack of two kinds of frames: CHOICE (b was placed; on failure lift it and go on) and
 // PARTS (solve the next part). Its depth is at most two frames per buffer.
 
+import { FRAME_BYTES, LISTS_PER_BUFFER, TRAIL_PER_BUFFER } from "../abi";
 import { keep } from "./keys";
 import {
   begin,
-  FRAME_BYTES,
   Item,
   itemOf,
   liftOff,
   listed,
-  listsMax,
   place,
   raiseLow,
   Search,
@@ -28,15 +27,14 @@ import {
   Section,
   SECTION,
   settle,
-  trailMax,
   undo,
 } from "./search_state";
-import { bufferAt, getf, geti, lg, Plan, putf, puti, random, some } from "./work";
+import { bufferAt, getf, geti, lifeOf, Plan, putf, puti, random, some, weigh } from "./work";
 
-/** What a run came to. */
-export const IMPOSSIBLE = 0;
-export const FOUND = 1;
-export const OPEN = -1;
+// What a run came to.
+const IMPOSSIBLE = 0;
+const FOUND = 1;
+const OPEN = -1;
 // Internal: go on with the list in hand.
 const DOWN = 2;
 
@@ -62,8 +60,10 @@ class Frame {
   alone: i32;
 }
 
+if (offsetof<Frame>() != FRAME_BYTES) ERROR("abi.ts: FRAME_BYTES");
+
 function topFrame(s: Search): Frame {
-  return changetype<Frame>(s.frames + <usize>(s.nFrames - 1) * FRAME_BYTES);
+  return changetype<Frame>(s.frames + <usize>((s.nFrames - 1) * FRAME_BYTES));
 }
 
 function pushFrame(s: Search, buffer: Item | null, l: i32, r: i32, mark: i32, list: i32): Frame {
@@ -152,7 +152,10 @@ function raiseAll(p: Plan, s: Search, v: i32): bool {
 
 function exhausted(p: Plan, s: Search): bool {
   if (++s.nodes > s.nodesMax || s.seen > s.seenMax) return true;
-  return s.nTrail + 4 * (p.n + p.m) > trailMax(p.n) || s.nLists + 3 * (s.r - s.l) + 2 > listsMax(p.n);
+  return (
+    s.nTrail + 4 * (p.n + p.m) > p.n * TRAIL_PER_BUFFER ||
+    s.nLists + 3 * (s.r - s.l) + 2 > p.n * LISTS_PER_BUFFER
+  );
 }
 
 // Works on the list in hand until a buffer is placed or the list is decided.
@@ -294,10 +297,8 @@ function scoreOf(p: Plan, s: Search, b: Item): f64 {
     trouble = max(trouble, load<f64>(q.weight));
   }
   s.seen += sectionsOf(b);
-  const id = geti(p.id, b.index);
-  let v = s.lifetime * lg(f64(geti(p.upper, id)) - f64(geti(p.lower, id)));
-  v += s.size * lg(bufferAt(p, b.index).size) + s.load * lg(f64(rest) / f64(s.cap)) + b.noise;
-  return s.trouble > 0 ? v + s.trouble * lg(1 + trouble) : v;
+  const near = weigh(weigh(0, p.wSize, bufferAt(p, b.index).size), p.wLoad, f64(rest) / f64(s.cap));
+  return weigh(weigh(0, p.wLifetime, lifeOf(p, b.index)) + (near + b.noise), p.wTrouble, 1 + trouble);
 }
 
 function attempt(p: Plan, s: Search, capacity: f64): i32 {
@@ -322,21 +323,21 @@ function luby(i: i32): i32 {
 // follows the sections that failed.
 function prefer(p: Plan, s: Search): void {
   const run = ++s.run;
-  s.lifetime = run <= 2 ? 1 : 1e-3;
-  s.size = run > 4 ? 1e-6 : 1e-3;
-  s.load = run <= 2 ? 0 : 1;
-  s.trouble = 0;
+  p.wLifetime = run <= 2 ? 1 : 1e-3;
+  p.wSize = run > 4 ? 1e-6 : 1e-3;
+  p.wLoad = run <= 2 ? 0 : 1;
+  p.wTrouble = 0;
   s.slack = run & 1 ? SLACK : -1;
   s.blame = false;
   let amount: f64 = 0;
   if (run > FIXED_RUNS) {
-    s.lifetime = random(p) * 1.2;
-    s.size = random(p) * 1.2;
-    s.load = some(p, 0.5, 8);
-    s.trouble = some(p, 0.7, 2);
+    p.wLifetime = random(p) * 1.2;
+    p.wSize = random(p) * 1.2;
+    p.wLoad = some(p, 5, 8);
+    p.wTrouble = some(p, 7, 2);
     s.slack = random(p) < 0.4 ? SLACK : i32(random(p) * 4) - 1;
     s.blame = random(p) < 0.7;
-    amount = some(p, 0.5, 0.3);
+    amount = some(p, 5, 1) * 0.3;
   }
   for (let i = 0; i < p.n; i++) itemOf(s, i).noise = run > FIXED_RUNS ? amount * random(p) : 0;
   let most: f64 = 0;
@@ -345,8 +346,11 @@ function prefer(p: Plan, s: Search): void {
   for (let i = 0; i < p.m; i++) putf(p.weight, i, (getf(p.weight, i) * TROUBLE_MAX) / most);
 }
 
-/** Looks for a plan of at most `capacity` until the work reaches `stop`; keeps what it finds. */
-export function search(p: Plan, s: Search, capacity: f64, stop: f64): i32 {
+/**
+ * Looks for a plan of at most `capacity` until the work reaches `stop`; keeps what it finds. When there is none, every peak
+ * being a sum of sizes, the next multiple of their unit is the least: the proved bound rises.
+ */
+export function search(p: Plan, s: Search, capacity: f64, stop: f64): void {
   while (p.work < stop) {
     prefer(p, s);
     s.nodesMax = luby(s.run) * p.n * 4;
@@ -356,9 +360,9 @@ export function search(p: Plan, s: Search, capacity: f64, stop: f64): i32 {
     p.work += f64(s.seen + p.n);
     if (res == OPEN) continue;
     if (res == FOUND) accept(p, s);
-    return res;
+    else p.proved = max(p.proved, (Math.floor(capacity / s.unit) + 1) * s.unit);
+    return;
   }
-  return OPEN;
 }
 
 function accept(p: Plan, s: Search): void {

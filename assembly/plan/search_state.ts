@@ -3,11 +3,10 @@
 // All heights are i32 multiples of `unit`, the greatest common divisor of the sizes (and of what else offsets can be). Neighbourhoods and sections are
 // bit rows, so that "neighbours still open" is one AND; a list of 4096 has 64 words a row and 2 MiB of each kind.
 
+import { ITEM_BYTES, SEARCH_BYTES, SECTION_BYTES } from "../abi";
 import { lowestFor } from "./ground";
-import { bufferAt, getf, geti, Plan, puti, take } from "./work";
+import { bufferAt, getf, geti, Plan, puti } from "./work";
 
-/** Largest list the search takes. */
-export const SEARCH_MAX = 4096;
 // Most units a capacity may have: sums of two heights stay below 2^31.
 const UNITS_MAX: f64 = 1073741823;
 
@@ -53,11 +52,28 @@ export class Section {
 }
 
 /** From one section to the next, bytes. */
-export const SECTION: usize = offsetof<Section>();
+export const SECTION: usize = SECTION_BYTES;
+
+if (offsetof<Section>() != SECTION_BYTES) ERROR("abi.ts: SECTION_BYTES");
+if (offsetof<Item>() != ITEM_BYTES) ERROR("abi.ts: ITEM_BYTES");
 
 
 @unmanaged
 export class Search {
+  items: usize;
+  sections: usize;
+  /** sections that need another look */
+  dirty: usize;
+  /** bit row: buffers not placed */
+  open: usize;
+  /** {address, i32 that was there} pairs; an odd address: the Item before it was placed */
+  trail: usize;
+  /** lists of open items, one behind the other */
+  lists: usize;
+  frames: usize;
+  /** bit rows of sections and items */
+  rows: usize;
+
   unit: f64;
   cap: i32;
   /** u64 words in a bit row */
@@ -70,119 +86,42 @@ export class Search {
   run: i32;
   /** open neighbours of the buffer placed last */
   above: i32;
-  items: usize;
-  sections: usize;
-  /** bit row: buffers not placed */
-  open: usize;
-  /** sections that need another look */
-  dirty: usize;
   nDirty: i32;
   stamp: i32;
-
-  /** {address, i32 that was there} pairs; an odd address: the Item before it was placed */
-  trail: usize;
   nTrail: i32;
-  /** lists of open items, one behind the other */
-  lists: usize;
   nLists: i32;
-  frames: usize;
   nFrames: i32;
   /** list in hand: lists[l..r), and how many of it are open */
   l: i32;
   r: i32;
   left: i32;
 
-  // Weights of the logs in a score.
-  lifetime: f64;
-  size: f64;
-  load: f64;
-  trouble: f64;
-  /** what a gap counts when sections are compared by need; -1: they are not */
-  slack: i32;
   /** sections that failed often come first */
   blame: bool;
+  /** what a gap counts when sections are compared by need; -1: they are not */
+  slack: i32;
 }
 
-/** Trail entries and list entries for `n` buffers; a run that needs more gives up. */
-export function trailMax(n: i32): i32 {
-  return n * 512;
-}
-
-export function listsMax(n: i32): i32 {
-  return n * 32;
-}
-
-/** Bytes of a frame of the explicit stack: six i32. */
-export const FRAME_BYTES: usize = 24;
-
-function rowBytes(n: i32): usize {
-  return (<usize>((n + 63) >> 6)) << 3;
-}
-
-/** Bytes for `n` buffers; 0 when there are too many. */
-export function searchBytes(n: i32): usize {
-  if (n > SEARCH_MAX) return 0;
-  const k = <usize>n;
-  return (
-    offsetof<Search>() +
-    256 +
-    k * (offsetof<Item>() + SECTION + 4) +
-    (k + k + 1) * rowBytes(n) +
-    <usize>trailMax(n) * 8 +
-    <usize>listsMax(n) * 4 +
-    (2 * k + 2) * FRAME_BYTES
-  );
-}
+if (offsetof<Search>() != SEARCH_BYTES) ERROR("abi.ts: SEARCH_BYTES");
 
 /** Sets up the search, or returns null when the list is too large or too fine. */
 export function searchInit(p: Plan): Search | null {
-  const unit = commonUnit(p);
-  if (p.n > SEARCH_MAX || p.best / unit > UNITS_MAX) return null;
-  const n = <usize>p.n;
-  const m = <usize>p.m;
-  const s = changetype<Search>(take(p, offsetof<Search>()));
-  const bytes = rowBytes(p.n);
-  s.unit = unit;
-  s.words = i32(bytes >> 3);
+  if (p.search == 0 || p.best / p.unit > UNITS_MAX) return null;
+  const s = changetype<Search>(p.search);
+  const words = (p.n + 63) >> 6;
+  // The arrays are the first fields, as in the header.
+  memory.copy(
+    p.search,
+    changetype<usize>(p) + offsetof<Plan>("items"),
+    offsetof<Search>("rows") + sizeof<usize>(),
+  );
+  s.words = words;
+  s.unit = p.unit;
   s.run = 0;
-  s.items = take(p, n * offsetof<Item>());
-  s.sections = take(p, m * SECTION);
-  s.dirty = take(p, m << 2);
-  s.open = take(p, bytes);
-  s.trail = take(p, (<usize>trailMax(p.n)) << 3);
-  s.lists = take(p, (<usize>listsMax(p.n)) << 2);
-  s.frames = take(p, (2 * n + 2) * FRAME_BYTES);
-  const rows = take(p, (n + m) * bytes);
-  memory.fill(rows, 0, (n + m) * bytes);
-  fillItems(p, s, rows, bytes);
+  const bytes = (<usize>words) << 3;
+  memory.fill(s.rows, 0, <usize>(p.n + p.m) * bytes);
+  fillItems(p, s, s.rows, bytes);
   return s;
-}
-
-function commonUnit(p: Plan): f64 {
-  let g: f64 = 0;
-  for (let b = 0, e = p.n + p.nFixed; b < e; b++) g = gcd(g, bufferAt(p, b).size);
-  if (p.plain) return g;
-  for (let f = p.n, e = p.n + p.nFixed; f < e; f++) g = gcd(g, bufferAt(p, f).off);
-  if (p.chunk < Infinity) g = gcd(g, p.chunk);
-  // An alignment that divides the unit asks for nothing; a finer unit may ask again for what was settled before.
-  for (let b = 0; p.aligns && b < p.n; b++) {
-    const a = getf(p.aligns, geti(p.id, b));
-    const finer = gcd(g, a);
-    if (finer == g || finer == a) continue;
-    g = finer;
-    b = -1;
-  }
-  return g;
-}
-
-function gcd(x: f64, y: f64): f64 {
-  while (y > 0) {
-    const t = y;
-    // An exact f64 remainder of whole numbers.
-    y = f64(<i64>x % <i64>y);
-    x = t;
-  }
-  return x;
 }
 
 // Lowest allowed height of b from v on; at most UNITS_MAX, which is above every capacity.
@@ -194,7 +133,7 @@ function lowest(p: Plan, s: Search, b: Item, v: i32): i32 {
 /** Buffer by its index. */
 @inline
 export function itemOf(s: Search, i: i32): Item {
-  return changetype<Item>(s.items + <usize>i * offsetof<Item>());
+  return changetype<Item>(s.items + <usize>i * ITEM_BYTES);
 }
 
 /** Entry of the lists. */

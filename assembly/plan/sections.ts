@@ -4,83 +4,45 @@
 // are at most n of them, two buffers conflict exactly when their section ranges [c0, c1) overlap, and the heaviest
 // section is a lower bound for every plan.
 
-import { Buffer, BUFFER, bufferAt, getf, geti, lg, pad, Plan, putf, puti, take } from "./work";
+import { SORT_COUNTS } from "../abi";
+import { Buffer, bufferAt, getf, geti, lg, Plan, putf, puti } from "./work";
 
 const DIGIT = 11;
 const DIGITS = 1 << DIGIT;
 
-/** Bytes of the per-buffer and per-section arrays for `n` buffers, sorting space included. */
-export function sectionBytes(n: i32): usize {
-  return <usize>n * 84 + 2 * sortBytes(n) + 128;
-}
+if (DIGITS + 1 != SORT_COUNTS) ERROR("abi.ts: SORT_COUNTS");
 
 /**
- * Reads the list: drops what has no size or no lifetime, pads, sorts, finds sections and loads. Leaves n, m, the arrays
- * of both and the lower bound, which is never raised above `bound`. Pre-placed buffers count in the loads; n leaves them
- * out, they stand behind.
+ * Numbers the buffers by birth, finds sections and loads, and the lower bound, which is never raised above the one on
+ * entry. The pre-placed count in the loads.
  */
-export function findSections(p: Plan, bound: f64): void {
-  const free = pack(p);
-  const mark = p.top;
-  const byLower = byBirth(p, free);
-  sweep(p, byLower, sortIds(p, p.upper));
-  p.top = mark;
-  p.nFixed = p.n - free;
-  p.n = free;
+export function findSections(p: Plan): void {
+  const bound = p.lowerBound;
+  const byLower = byBirth(p);
+  p.byUpper = sortIds(p, p.upper, p.sortA ^ p.sortB ^ byLower, p.sortC);
+  sweep(p, byLower);
   p.lowerBound = min(max(p.lowerBound, p.floor), bound);
   p.proved = p.lowerBound;
-  meetLoads(p);
+  maxTree(p, p.load);
+  for (let b = 0; b < p.n; b++) putf(p.loadMet, b, lg(maxOver(p, bufferAt(p, b)) / p.lowerBound));
+  memory.fill(p.weight, 0, (<usize>p.m) << 3);
 }
 
-/** Bytes that sortIds takes. */
-export function sortBytes(n: i32): usize {
-  return <usize>n * 8 + <usize>(DIGITS + 1) * 4 + 24;
-}
-
-// Returns how many are to be placed; n counts the pre-placed, too.
-function pack(p: Plan): i32 {
-  const most = p.nList;
-  p.id = take(p, (<usize>most) << 2);
-  p.buffers = take(p, <usize>most * BUFFER);
-  p.bestOff = take(p, (<usize>most) << 3);
-  p.loadMet = take(p, (<usize>most) << 3);
-  p.n = 0;
-  for (let i = 0; i < most; i++) {
-    if (p.nFixed == 0 || getf(p.offset, i) < 0) enter(p, i);
-  }
-  const free = p.n;
-  for (let k = 0; k < p.nFixed; k++) {
-    const i = geti(p.fixed, k);
-    if (enter(p, i)) p.floor = max(p.floor, getf(p.offset, i) + pad(getf(p.bytes, i), p.align));
-  }
-  const n = p.n;
-  p.load = take(p, (<usize>n) << 3);
-  p.weight = take(p, (<usize>n) << 3);
-  p.maxTree = take(p, (<usize>n) << 4);
-  return free;
-}
-
-function enter(p: Plan, i: i32): bool {
-  const bytes = getf(p.bytes, i);
-  if (!(bytes > 0) || geti(p.upper, i) <= geti(p.lower, i)) return false;
-  puti(p.id, p.n++, i);
-  return true;
-}
-
-// Numbers the first `free` buffers by birth, pads sizes, and returns all buffers by birth.
-function byBirth(p: Plan, free: i32): usize {
-  const order = sortIds(p, p.lower);
+// Gives those to place their numbers, and returns all buffers by birth.
+function byBirth(p: Plan): usize {
+  const n = p.n + p.nFixed;
+  const order = sortIds(p, p.lower, p.sortA, p.sortB);
   const ids = p.bestOff; // not yet in use
-  memory.copy(ids, p.id, (<usize>p.n) << 2);
+  memory.copy(ids, p.id, (<usize>n) << 2);
   let next = 0;
-  for (let k = 0; k < p.n; k++) {
+  for (let k = 0; k < n; k++) {
     let i = geti(order, k);
     const id = geti(ids, i);
-    if (i < free) i = next++;
+    if (i < p.n) i = next++;
     puti(order, k, i);
     puti(p.id, i, id);
     const b = bufferAt(p, i);
-    b.size = pad(getf(p.bytes, id), p.align);
+    b.size = getf(p.bytes, id);
     b.off = getf(p.offset, id);
   }
   return order;
@@ -89,21 +51,19 @@ function byBirth(p: Plan, free: i32): usize {
 
 @inline
 function digitOf(p: Plan, by: usize, b: i32, shift: i32): i32 {
-  return ((geti(by, geti(p.id, b)) ^ 0x80000000) >>> shift) & (DIGITS - 1);
+  return (geti(by, geti(p.id, b)) >>> shift) & (DIGITS - 1);
 }
 
 /**
- * Buffers by ascending key, i32, in memory from the workspace's top: radix sort between two arrays. A digit that all keys
- * share costs a count and no move.
+ * Buffers by ascending key, i32 of at least 0: radix sort between arrays a and b, returns one of them. A digit that all
+ * keys share costs a count and no move.
  */
-export function sortIds(p: Plan, by: usize): usize {
-  const n = p.n;
-  const counts = take(p, (DIGITS + 1) * 4);
-  let a = take(p, (<usize>n) << 2);
-  let b = take(p, (<usize>n) << 2);
+function sortIds(p: Plan, by: usize, a: usize, b: usize): usize {
+  const n = p.n + p.nFixed;
+  const counts = p.counts;
   for (let i = 0; i < n; i++) puti(a, i, i);
   for (let shift = 0; shift < 32 && n > 0; shift += DIGIT) {
-    memory.fill(counts, 0, (DIGITS + 1) * 4);
+    memory.fill(counts, 0, SORT_COUNTS * 4);
     for (let i = 0; i < n; i++) {
       const d = digitOf(p, by, i, shift) + 1;
       puti(counts, d, geti(counts, d) + 1);
@@ -124,15 +84,15 @@ export function sortIds(p: Plan, by: usize): usize {
   return a;
 }
 
-function sweep(p: Plan, byLower: usize, byUpper: usize): void {
-  const n = p.n;
+function sweep(p: Plan, byLower: usize): void {
+  const n = p.n + p.nFixed;
   let i = 0;
   let m = 0;
   let alive: f64 = 0;
   let born = false;
   p.lowerBound = 0;
   for (let j = 0; j < n;) {
-    const dies = geti(byUpper, j);
+    const dies = geti(p.byUpper, j);
     if (i < n && geti(p.lower, geti(p.id, geti(byLower, i))) < geti(p.upper, geti(p.id, dies))) {
       const b = bufferAt(p, geti(byLower, i++));
       b.c0 = m;
@@ -151,12 +111,6 @@ function sweep(p: Plan, byLower: usize, byUpper: usize): void {
     j++;
   }
   p.m = m;
-}
-
-function meetLoads(p: Plan): void {
-  maxTree(p, p.load);
-  for (let b = 0; b < p.n; b++) putf(p.loadMet, b, lg(maxOver(p, bufferAt(p, b)) / p.lowerBound));
-  memory.fill(p.weight, 0, (<usize>p.m) << 3);
 }
 
 /** Prepares maxOver() for values v, f64 per section. */

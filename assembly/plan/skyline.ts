@@ -11,9 +11,10 @@
 // A segment is one record, found by its first section; records stand at both ends, too, of endless height. Segments wait in
 // a binary heap by (height, first section): an entry has the height and the record's address, which rises with the section.
 
+import { SEGMENT_BYTES } from "../abi";
 import { lowestFor } from "./ground";
 import { fillTree, findInside, removeBuffer } from "./tree";
-import { bufferAt, Plan, take } from "./work";
+import { bufferAt, Plan } from "./work";
 
 /** Sections [left, right), all at one height. */
 @unmanaged
@@ -29,7 +30,7 @@ class Segment {
   prev: Segment;
 }
 
-const SEGMENT: usize = 32;
+const SEGMENT: usize = SEGMENT_BYTES;
 
 
 @unmanaged
@@ -40,16 +41,9 @@ class Entry {
 
 const ENTRY_SHIFT: usize = 4;
 
-/** Bytes for a skyline over `m` sections. */
-export function skyBytes(m: i32): usize {
-  return <usize>(m + 2) * (SEGMENT + (1 << ENTRY_SHIFT));
-}
-
-/** Cuts the skyline's arrays out of the workspace. */
+/** The ends of all sections, and the buffers born in each. One record stands before the array. */
 export function skyInit(p: Plan): void {
   const m = p.m;
-  p.segments = take(p, <usize>(m + 2) * SEGMENT) + SEGMENT;
-  p.heap = take(p, (<usize>m) << ENTRY_SHIFT);
   let b = 0;
   for (let s = -1; s <= m; s++) {
     while (b < p.n && bufferAt(p, b).c0 < s) b++;

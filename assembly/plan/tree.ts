@@ -4,16 +4,17 @@
 // node k has children 2k and 2k + 1, a leaf stands for LEAF buffers. Most valleys are narrow: their buffers lie under a
 // node near the leaves, and the search starts there.
 //
-//   node  0 best key f64, -1 when all are placed | 8 least c1 of the unplaced | 16
+//   node  0 best key f64, 0 when all are placed | 8 least c1 of the unplaced | 16
 
-import { Buffer, BUFFER, bufferAt, geti, Plan, puti, take } from "./work";
+import { TREE_LEAF } from "../abi";
+import { Buffer, BUFFER, bufferAt, geti, Plan, puti } from "./work";
 
 const LEAF_SHIFT = 3;
 const LEAF = 1 << LEAF_SHIFT;
+
+if (LEAF != TREE_LEAF) ERROR("abi.ts: TREE_LEAF");
 // Stretches of up to so many buffers are looked through without a detour over their nodes.
 const SHORT = 16;
-// Two entries a level.
-const STACK_BYTES: usize = 256;
 
 
 @unmanaged
@@ -22,35 +23,15 @@ class Node {
   minC1: i32;
 }
 
-const NODE: usize = 16;
-
-function leavesFor(n: i32): i32 {
-  let leaves = 1;
-  while (leaves * LEAF < n) leaves *= 2;
-  return leaves;
-}
-
-/** Bytes for a tree over `n` buffers. */
-export function treeBytes(n: i32): usize {
-  return STACK_BYTES + <usize>(2 * leavesFor(n)) * NODE + 16;
-}
-
 
 @inline
 function nodeOf(p: Plan, k: i32): Node {
   return changetype<Node>(p.nodes + ((<usize>k) << 4));
 }
 
-/** Lays the tree out; keys come later. */
-export function buildTree(p: Plan): void {
-  p.leaves = leavesFor(p.n);
-  p.nodes = take(p, <usize>(2 * p.leaves) * NODE);
-  p.stack = take(p, STACK_BYTES);
-}
-
 // Looks again at what lies under node k; false when nothing has changed.
 function update(p: Plan, k: i32): bool {
-  let best: f64 = -1;
+  let best: f64 = 0;
   let minC1 = i32.MAX_VALUE;
   if (k < p.leaves) {
     const a = nodeOf(p, 2 * k);
@@ -61,7 +42,7 @@ function update(p: Plan, k: i32): bool {
     const from = (k - p.leaves) << LEAF_SHIFT;
     for (let i = from, e = min(p.n, from + LEAF); i < e; i++) {
       const b = bufferAt(p, i);
-      if (b.key < 0) continue;
+      if (b.key == 0) continue;
       best = max(best, b.key);
       minC1 = min(minC1, b.c1);
     }
@@ -80,7 +61,7 @@ export function fillTree(p: Plan): void {
 
 /** Marks a buffer as placed: its key is gone. */
 export function removeBuffer(p: Plan, b: i32): void {
-  bufferAt(p, b).key = -1;
+  bufferAt(p, b).key = 0;
   for (let k = p.leaves + (b >> LEAF_SHIFT); k > 0 && update(p, k); k >>= 1) {}
 }
 
@@ -94,7 +75,7 @@ export function findInside(p: Plan, first: i32, end: i32, r: i32): i32 {
   const apart = low ^ (leaves + ((end - 1) >> LEAF_SHIFT));
   puti(stack, 0, low >> (32 - clz(apart)));
   let found = -1;
-  let high: f64 = -1;
+  let high: f64 = 0;
   let seen = 0;
   for (let depth = 1; depth;) {
     const k = geti(stack, --depth);

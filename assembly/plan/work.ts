@@ -1,12 +1,40 @@
-// The planner's workspace: its header, how it is cut up, and typed access to its arrays.
+// The planner's workspace: its header, and typed access to its arrays.
 //
-// The caller gives one block of planWorkspace() bytes. It starts with a Plan; arrays follow, taken from the front and
-// given back in the opposite order by resetting `top`. Nothing lives outside it, so several plans can be made at once.
+// The host lays the workspace out (abi.ts: PLAN_*, PlanArray) and has checked what it asks for. Nothing lives outside it,
+// so several plans can be made at once.
+
+import {
+  BUFFER_BYTES,
+  PLAN_ALIGN,
+  PLAN_ARRAYS,
+  PLAN_BUDGET,
+  PLAN_BUFFER,
+  PLAN_CAPACITY,
+  PLAN_CHUNK,
+  PLAN_COUNT,
+  PLAN_FIXED_COUNT,
+  PLAN_FLOOR,
+  PLAN_FREE_COUNT,
+  PLAN_HEADER_BYTES,
+  PLAN_LEAFS,
+  PLAN_LEAVES,
+  PLAN_LOWER_BOUND,
+  PLAN_NODES,
+  PLAN_PEAK,
+  PLAN_PLAIN,
+  PLAN_PROVED,
+  PLAN_RECORDS,
+  PLAN_SEED,
+  PLAN_SUM,
+  PLAN_UNIT,
+  PLAN_WORK,
+  PlanArray,
+} from "../abi";
 
 /** A buffer to place. Buffers are numbered by birth. */
 @unmanaged
 export class Buffer {
-  /** preference: larger is placed first; -1 once placed */
+  /** preference: larger is placed first; 0 once placed */
   key: f64;
   /** padded to the alignment */
   size: f64;
@@ -18,8 +46,10 @@ export class Buffer {
 }
 
 /** log2 of a buffer's bytes, and those bytes. */
-export const BUFFER_SHIFT: usize = 5;
-export const BUFFER: usize = 1 << BUFFER_SHIFT;
+export const BUFFER_SHIFT = 5;
+export const BUFFER: usize = BUFFER_BYTES;
+
+if (1 << BUFFER_SHIFT != BUFFER_BYTES) ERROR("abi.ts: BUFFER_BYTES");
 
 /** Buffer i of the plan. */
 @inline
@@ -27,107 +57,127 @@ export function bufferAt(p: Plan, i: i32): Buffer {
   return changetype<Buffer>(p.buffers + ((<usize>i) << BUFFER_SHIFT));
 }
 
-/** State shared by the stages. Arrays are addresses; an index is a buffer, a section, or what the comment says. */
+/** State shared by the stages, the fields of abi.ts first. What is used most stands first: near fields make short code. */
 @unmanaged
 export class Plan {
-  // Arrays first: near fields make short code.
-
-  // The list as given: nList entries, lifetimes [lower, upper), bytes, offsets. Index "id".
+  best: f64;
+  lowerBound: f64;
+  work: f64;
+  proved: f64;
+  align: f64;
+  budget: f64;
+  chunk: f64;
   nList: i32;
-  lower: usize; // i32
-  upper: usize; // i32
-  bytes: usize; // f64
-  offset: usize; // f64, the result
-
-  // Per buffer; buffers are numbered by birth.
-  id: usize; // i32, index in the list
-  buffers: usize; // Buffer
-  bestOff: usize; // f64
-  loadMet: usize; // f64, log2 of (highest load met / lowerBound)
-
-  // Per section.
-  load: usize; // f64, bytes alive
-  weight: usize; // f64, trouble seen so far
-  maxTree: usize; // f64[2m]
-
-  // Unplaced buffers by birth: see tree.ts.
-  nodes: usize;
-  leaves: i32;
-  stack: usize;
-
-  // The skyline: section -> Segment that begins there, and a heap of nHeap entries.
-  segments: usize;
-  heap: usize;
-  nHeap: i32;
-
-  /** next free byte of the workspace */
-  top: usize;
-  /** xorshift state, never 0 */
+  plain: i32;
+  nFixed: i32;
+  records: usize;
+  nLeafs: i32;
+  nNodes: i32;
+  buffer: i32;
+  /** xorshift state */
   seed: u32;
-  /** buffers with a size and a lifetime */
+  /** buffers to place; the pre-placed stand behind */
   n: i32;
   /** sections: maximal sets of buffers alive together */
   m: i32;
+
+  // Arrays: see PlanArray.
+  id: usize;
+  buffers: usize;
+  offset: usize;
+  weight: usize;
+  lower: usize;
+  upper: usize;
+  bytes: usize;
+  lives: usize;
+  aligns: usize;
+  now: usize;
+  owner: usize;
+  bestOff: usize;
+  loadMet: usize; // log2 of (highest load met / lowerBound)
+  load: usize; // bytes alive
+  maxTree: usize;
+  nodes: usize;
+  stack: usize;
+  segments: usize;
+  heap: usize;
+  sortA: usize;
+  sortB: usize;
+  sortC: usize;
+  counts: usize;
+  blocks: usize;
+  search: usize;
+
+  // Here end the arrays of all stages; those of the search follow (search_state.ts).
+  items: usize;
+  sections: usize;
+  dirty: usize;
+  open: usize;
+  trail: usize;
+  lists: usize;
+  frames: usize;
+  rows: usize;
+
+  leaves: i32;
+  nHeap: i32;
   /** buffer whose top was the peak of the last skyline run */
   peakAt: i32;
-  align: f64;
-  /** no pre-placed buffers, one alignment, one chunk */
-  plain: bool;
-  /** f64 per list entry, multiples of `align`; 0: all have `align` */
-  aligns: usize;
-  /** i32, list entries that are pre-placed, by ascending offset; nFixed of them, behind the n others */
-  fixed: usize;
-  nFixed: i32;
-  /** highest end of a pre-placed buffer */
+  /** i32: buffers by death */
+  byUpper: usize;
+  /** end of the free blocks of best fit */
+  end: usize;
+  /** liveness: in place through views, late leafs */
+  ours: i32;
+  capacity: f64;
   floor: f64;
-  /** no buffer crosses a multiple of it; Infinity: no chunks */
-  chunk: f64;
-  /** work done so far and the most that may be done, in buffers looked at */
-  work: f64;
-  budget: f64;
-  /** most bytes alive at once: no plan can be smaller */
-  lowerBound: f64;
-  /** the same or more, by a search that found nothing below */
-  proved: f64;
-  /** peak of the best plan so far; its offsets are bestOff */
-  best: f64;
+  unit: f64;
+  sum: f64;
+  /** liveness: bytes alive now */
+  alive: f64;
+  /** best fit: highest end so far, blocks looked at */
+  top: f64;
+  seen: f64;
+
+  // Weights of the logs in a preference: keys.ts and search.ts.
+  wSize: f64;
+  wLoad: f64;
+  wSections: f64;
+  wLifetime: f64;
+  wTrouble: f64;
+  wNoise: f64;
 }
 
-/** Bytes of a header, rounded up. */
-export const HEADER_BYTES: usize = (offsetof<Plan>() + 15) & ~15;
-
-/** Sizes must add up to less: every sum and offset is then exact in an f64. */
-export const SIZE_LIMIT: f64 = 9007199254740992;
-
-/** Whether `align` is a whole number of at least 1. */
-export function alignOk(align: f64): bool {
-  return align >= 1 && align < SIZE_LIMIT && Math.floor(align) == align;
-}
-
-/** Opens a workspace. */
-export function planInit(pWork: usize, align: f64, budget: f64, seed: i32): Plan {
-  memory.fill(pWork, 0, HEADER_BYTES);
-  const p = changetype<Plan>(pWork);
-  p.top = pWork + HEADER_BYTES;
-  p.align = align;
-  p.budget = budget;
-  p.plain = true;
-  p.chunk = Infinity;
-  setSeed(p, seed);
-  return p;
-}
-
-/** Takes bytes from the workspace, 8-byte aligned. */
-export function take(p: Plan, bytes: usize): usize {
-  const at = p.top;
-  p.top = at + ((bytes + 7) & ~7);
-  return at;
-}
-
-/** Sets `count` neighbouring address fields, the first at `pField`, to new arrays of `bytes` each. */
-export function lay(p: Plan, pField: usize, count: i32, bytes: usize): void {
-  for (let i = 0; i < count; i++) store<usize>(pField + ((<usize>i) << 2), take(p, bytes));
-}
+// The layout of abi.ts, proved while compiling; no code is emitted.
+if (offsetof<Plan>("best") != PLAN_PEAK) ERROR("abi.ts: PLAN_PEAK");
+if (offsetof<Plan>("lowerBound") != PLAN_LOWER_BOUND) ERROR("abi.ts: PLAN_LOWER_BOUND");
+if (offsetof<Plan>("work") != PLAN_WORK) ERROR("abi.ts: PLAN_WORK");
+if (offsetof<Plan>("proved") != PLAN_PROVED) ERROR("abi.ts: PLAN_PROVED");
+if (offsetof<Plan>("align") != PLAN_ALIGN) ERROR("abi.ts: PLAN_ALIGN");
+if (offsetof<Plan>("budget") != PLAN_BUDGET) ERROR("abi.ts: PLAN_BUDGET");
+if (offsetof<Plan>("chunk") != PLAN_CHUNK) ERROR("abi.ts: PLAN_CHUNK");
+if (offsetof<Plan>("nList") != PLAN_COUNT) ERROR("abi.ts: PLAN_COUNT");
+if (offsetof<Plan>("plain") != PLAN_PLAIN) ERROR("abi.ts: PLAN_PLAIN");
+if (offsetof<Plan>("nFixed") != PLAN_FIXED_COUNT) ERROR("abi.ts: PLAN_FIXED_COUNT");
+if (offsetof<Plan>("records") != PLAN_RECORDS) ERROR("abi.ts: PLAN_RECORDS");
+if (offsetof<Plan>("nLeafs") != PLAN_LEAFS) ERROR("abi.ts: PLAN_LEAFS");
+if (offsetof<Plan>("nNodes") != PLAN_NODES) ERROR("abi.ts: PLAN_NODES");
+if (offsetof<Plan>("buffer") != PLAN_BUFFER) ERROR("abi.ts: PLAN_BUFFER");
+if (offsetof<Plan>("seed") != PLAN_SEED) ERROR("abi.ts: PLAN_SEED");
+if (offsetof<Plan>("n") != PLAN_FREE_COUNT) ERROR("abi.ts: PLAN_FREE_COUNT");
+if (offsetof<Plan>("leaves") != PLAN_LEAVES) ERROR("abi.ts: PLAN_LEAVES");
+if (offsetof<Plan>("capacity") != PLAN_CAPACITY) ERROR("abi.ts: PLAN_CAPACITY");
+if (offsetof<Plan>("floor") != PLAN_FLOOR) ERROR("abi.ts: PLAN_FLOOR");
+if (offsetof<Plan>("sum") != PLAN_SUM) ERROR("abi.ts: PLAN_SUM");
+if (offsetof<Plan>("unit") != PLAN_UNIT) ERROR("abi.ts: PLAN_UNIT");
+if (offsetof<Plan>() != PLAN_HEADER_BYTES) ERROR("abi.ts: PLAN_HEADER_BYTES");
+// Arrays: the first, the last, and some between; a field more or less would move them.
+if (offsetof<Plan>("id") != PLAN_ARRAYS) ERROR("abi.ts: PLAN_ARRAYS");
+if (offsetof<Plan>("lives") != PLAN_ARRAYS + 4 * PlanArray.LIVES) ERROR("abi.ts: PlanArray.LIVES");
+if (offsetof<Plan>("owner") != PLAN_ARRAYS + 4 * PlanArray.OWNER) ERROR("abi.ts: PlanArray.OWNER");
+if (offsetof<Plan>("nodes") != PLAN_ARRAYS + 4 * PlanArray.TREE) ERROR("abi.ts: PlanArray.TREE");
+if (offsetof<Plan>("heap") != PLAN_ARRAYS + 4 * PlanArray.HEAP) ERROR("abi.ts: PlanArray.HEAP");
+if (offsetof<Plan>("items") != PLAN_ARRAYS + 4 * PlanArray.ITEMS) ERROR("abi.ts: PlanArray.ITEMS");
+if (offsetof<Plan>("leaves") != PLAN_ARRAYS + 4 * PlanArray.LENGTH) ERROR("abi.ts: PlanArray.LENGTH");
 
 
 @inline
@@ -163,15 +213,20 @@ export function lg(x: f64): f64 {
   return f64(reinterpret<i64>(x) - 0x3ff0000000000000) * 2.220446049250313e-16;
 }
 
-/** Spreads a seed over the bits of a state that is never 0. */
-export function setSeed(p: Plan, seed: i32): void {
-  const s = <u32>seed * 2654435761 + 1;
-  p.seed = s != 0 ? s : 1;
+/** v, and w times the log of x; a weight of 0 counts for nothing. */
+export function weigh(v: f64, w: f64, x: f64): f64 {
+  return w > 0 ? v + w * lg(x) : v;
 }
 
-/** Now and then, as `chance` has it, a random number in [0, most); else 0. */
-export function some(p: Plan, chance: f64, most: f64): f64 {
-  return random(p) < chance ? random(p) * most : 0;
+/** How long buffer i lives. */
+export function lifeOf(p: Plan, i: i32): f64 {
+  const id = geti(p.id, i);
+  return f64(geti(p.upper, id)) - f64(geti(p.lower, id));
+}
+
+/** In `chance` of ten times a random number in [0, most); else 0. */
+export function some(p: Plan, chance: i32, most: i32): f64 {
+  return random(p) * 10 < chance ? random(p) * most : 0;
 }
 
 /** Next random number in [0, 1). */

@@ -15,6 +15,8 @@ import { type GpuOptions, openDevice } from "../../ts/webgpu/device.ts";
 
 const folder = `${process.argv[2]!}/stories260K`;
 const POSITIONS = 24;
+/** Columns of a prompt: large tiles. */
+const PROMPT = 128;
 const VARIANTS: readonly GpuOptions[] = [{}, { limits: "default", without: ["f16", "subgroups"] }];
 
 async function onDevice(options: GpuOptions, reference: Reference): Promise<object> {
@@ -25,7 +27,7 @@ async function onDevice(options: GpuOptions, reference: Reference): Promise<obje
   for (const type of TYPES) {
     const path = `${folder}/stories260K-${type}.gguf`;
     const cpu = await loadModel(path, { nThreads: 1, device: "cpu", nBatch: 1 });
-    const model = await loadModel(path, { engine, nBatch: 1 });
+    const model = await loadModel(path, { engine, nBatch: PROMPT });
     const { text, mean_nll } = likelihoodOf(type, reference);
     const apart = [
       ...positionsApart(type, await forced(cpu, text, POSITIONS), await forced(model, text, POSITIONS)),

@@ -18,7 +18,7 @@ export class Penalties {
   readonly #marks: Uint8Array;
   readonly #dry: Dry | undefined;
   /** logits are taken as they are */
-  readonly #idle: boolean;
+  readonly idle: boolean;
 
   /**
    * @param suppressed ids that are never chosen
@@ -34,7 +34,7 @@ export class Penalties {
     for (const id of logitBias.keys()) this.#marks[id] = BIASED;
     for (const id of suppressed) this.#marks[id] = SUPPRESSED;
     this.#dry = settings.dryMultiplier > 0 ? new Dry(nVocab, settings, piece) : undefined;
-    this.#idle = this.#count.length + this.#marks.length === 0 && this.#dry === undefined;
+    this.idle = this.#count.length + this.#marks.length === 0 && this.#dry === undefined;
   }
 
   /** Notes a token, of the prompt or chosen. */
@@ -63,7 +63,7 @@ export class Penalties {
 
   /** The logit of a token; -Infinity when it must not be chosen. */
   adjusted(raw: number, id: number): number {
-    if (this.#idle) return raw;
+    if (this.idle) return raw;
     let x = raw;
     if (this.#marks.length > 0 && this.#marks[id] !== NONE) {
       if (this.#marks[id] === SUPPRESSED) return -Infinity;

@@ -95,6 +95,7 @@ export class Sampler {
   #findBest(logits: Float32Array): void {
     this.#max = -Infinity;
     this.#argmax = -1;
+    if (this.#penalties.idle) return this.#findLargest(logits);
     for (let i = 0; i < this.nVocab; i++) {
       const raw = logits[i]!;
       if (raw - raw !== 0) throw nonFinite(raw, i); // NaN or infinite (or missing)
@@ -104,6 +105,23 @@ export class Sampler {
       this.#argmax = i;
     }
     if (this.#argmax < 0) throw new GraphError("bad-param", "sampling: all tokens are suppressed");
+  }
+
+  // The same where logits are taken as they are. Nothing but locals: the loop is a large part of what a token costs beside
+  // the graph.
+  #findLargest(logits: Float32Array): void {
+    const { nVocab } = this;
+    let max = -Infinity;
+    let argmax = -1;
+    for (let i = 0; i < nVocab; i++) {
+      const x = logits[i]!;
+      if (x <= max && x > -Infinity) continue;
+      if (x - x !== 0) throw nonFinite(x, i);
+      max = x;
+      argmax = i;
+    }
+    this.#max = max;
+    this.#argmax = argmax;
   }
 
   /** All that min-p leaves, in the order of ids. Returns the sum of all weights, which top-p refers to. */
@@ -124,12 +142,16 @@ export class Sampler {
   /** The k best (of equals the lowest ids). With min-p alone to follow, those it leaves. */
   #collectTop(logits: Float32Array): void {
     const k = this.#logit.length;
+    const { nVocab } = this;
+    const { idle } = this.#penalties;
+    let worst = -Infinity; // of k
     this.#n = 0;
-    for (let i = 0; i < this.nVocab; i++) {
-      const x = this.#penalties.adjusted(logits[i]!, i);
-      if (x === -Infinity) continue;
+    for (let i = 0; i < nVocab; i++) {
+      const x = idle ? logits[i]! : this.#penalties.adjusted(logits[i]!, i);
+      if (x <= worst) continue; // -Infinity in any case
       if (this.#n < k) this.#rise(this.#n++, x, i);
-      else if (x > this.#logit[0]!) this.#sink(0, this.#n, x, i, -1);
+      else this.#sink(0, k, x, i, -1);
+      if (this.#n === k) worst = this.#logit[0]!;
     }
     if (this.settings.topP >= 1 && this.#typical === undefined) this.#keepReach();
   }

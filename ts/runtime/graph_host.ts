@@ -332,7 +332,7 @@ export class Engine implements GraphHost {
   }
 
   #bind(planned: PlannedProgram, buffers: Buffers): Executable {
-    bindProgram(this.arena, this.core, planned, buffers, startOf);
+    bindProgram(this.arena, planned, buffers, startOf);
     const { splits } = planned.schedule;
     const executables = splits.map(({ backend }, i) =>
       this.devices[backend]!.compile(planned.splits[i]!, buffers[backend]!),

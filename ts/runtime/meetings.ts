@@ -27,6 +27,8 @@ import type { Arena } from "./arena.ts";
 
 /** Work up to which one thread is done before a meeting of threads would be, in elements of a simple operator. */
 export const SOLO_WORK = 8192;
+/** Work from which a product is shared out although it is small, beside a larger one: that costs no meeting. */
+const SIDE_WORK = 2048;
 /** Nodes between two meetings at most: each is compared with all since the last one. */
 const GROUP_MAX = 64;
 /** Columns up to which products of the same activations are moved side by side; with more a meeting does not matter. */
@@ -86,13 +88,22 @@ export function markMeetings(
   nodes.forEach((node, i) => {
     if (node.tensor.op <= Op.TRANSPOSE) return;
     const at = records + (first + i) * NODE_BYTES;
-    const access = accessOf(arena, at, node.tensor.op, workOf(node) <= soloWork);
+    const access = accessOf(arena, at, node.tensor.op, isSolo(node, soloWork, group));
     const meet = group.length >= GROUP_MAX || group.some((other) => collide(other, access));
     if (meet) group = [];
     group.push(access);
     const flags = arena.i32[(at + NODE_FLAGS) / 4]! & ~(Flag.MEET | Flag.SOLO);
     arena.i32[(at + NODE_FLAGS) / 4] = flags | (meet ? Flag.MEET : 0) | (access.solo ? Flag.SOLO : 0);
   });
+}
+
+// Left to thread 0, a small product beside a shared one would keep the others waiting for it at their next meeting.
+function isSolo(node: ProgramNode, soloWork: number, group: readonly Access[]): boolean {
+  const work = workOf(node);
+  if (work > soloWork) return false;
+  return (
+    node.beside !== true || work <= SIDE_WORK || group.every((other) => other.solo || other.op !== Op.MUL_MAT)
+  );
 }
 
 function accessOf({ u32, f64 }: Arena, at: number, op: Op, solo: boolean): Access {

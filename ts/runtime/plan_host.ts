@@ -1,14 +1,6 @@
-// An instance of the core as the planner sees it: a block of its memory on loan, a status, the result block.
+// An instance of the core as the planner sees it: its two calls, and a block of its memory on loan.
 
-import {
-  PLAN_LOWER_BOUND,
-  PLAN_OPTIMAL,
-  PLAN_PEAK,
-  PLAN_SUM,
-  PLAN_WORK,
-  PlanStatus,
-  Region,
-} from "../../assembly/abi.ts";
+import { Region } from "../../assembly/abi.ts";
 import { DeviceError, GraphError } from "../errors.ts";
 import type { WasmMemory } from "./instance.ts";
 
@@ -17,37 +9,12 @@ export interface PlanExports {
   regionAlloc(bytes: number, kind: number): number;
   regionFree(address: number): unknown;
   regionShortfall(bytes: number): number;
-  planWorkspace(n: number): number;
-  planBuffers(
-    pLower: number,
-    pUpper: number,
-    pSize: number,
-    pOffset: number,
-    pAlign: number,
-    pFixed: number,
-    n: number,
-    nFixed: number,
-    align: number,
-    chunk: number,
-    capacity: number,
-    budget: number,
-    seed: number,
-    pWork: number,
-    pResult: number,
-  ): number;
-  planRecordsWorkspace(records: number, n: number): number;
-  planRecords(
-    records: number,
-    nLeafs: number,
-    nNodes: number,
-    buffer: number,
-    align: number,
-    chunk: number,
-    budget: number,
-    seed: number,
-    pWork: number,
-    pResult: number,
-  ): number;
+  /** Lifetimes of the records, offsets by best fit: under our rules (1) or ggml's (0). */
+  planLive(pWork: number, ours: number): void;
+  /** The places of the last pass, better ones or not, into its records. */
+  planWrite(pWork: number): void;
+  /** Better offsets for the list of the workspace. */
+  planPlace(pWork: number): void;
 }
 
 /** An instance of the core: an engine's, or one made for planning alone. Its regions must be initialised. */
@@ -56,31 +23,15 @@ export interface PlanHost {
   readonly exports: PlanExports;
 }
 
-/** Figures every plan has. */
-export interface PlanFigures {
-  /** bytes needed */
-  readonly peak: number;
-  /** most bytes alive at once: no plan is smaller */
-  readonly lowerBound: number;
-  /** bytes without any re-use */
-  readonly sum: number;
-  /** no plan is smaller: the peak is the lower bound, or a complete search found nothing below it */
-  readonly optimal: boolean;
-  /** work done, in buffers looked at */
-  readonly work: number;
-}
+/** Sizes must add up to less: every sum and offset is then exact. */
+export const SIZE_LIMIT: number = 2 ** 53;
 
-/** The error for a status other than OK. */
-export function statusError(status: number): GraphError {
-  if (status === PlanStatus.BAD_SIZE) {
-    return new GraphError("bad-plan", "plan: padded sizes are negative, or add up to 2^53 or more");
-  }
-  return new GraphError("bad-plan", `plan: ${PlanStatus[status] ?? status}`);
-}
-
-/** Smallest multiple of 16 that holds x. */
-export function align16(x: number): number {
-  return Math.ceil(x / 16) * 16;
+/** The error for sizes that are none, too many bytes, or more than a chunk takes. */
+export function sizeError(): GraphError {
+  return new GraphError(
+    "bad-plan",
+    "plan: padded sizes are negative, larger than a chunk, or add up to 2^53 or more",
+  );
 }
 
 /** Lends a block of the arena for the time of `body`. */
@@ -114,17 +65,4 @@ function noMemory(bytes: number, cause?: unknown): DeviceError {
     expected: bytes,
     cause,
   });
-}
-
-/** Reads the result block at `at`. */
-export function readResult(memory: WasmMemory, at: number): PlanFigures {
-  const v = new DataView(memory.buffer, at);
-  const f = (field: number): number => v.getFloat64(field, true);
-  return {
-    peak: f(PLAN_PEAK),
-    lowerBound: f(PLAN_LOWER_BOUND),
-    sum: f(PLAN_SUM),
-    optimal: f(PLAN_OPTIMAL) === 1,
-    work: f(PLAN_WORK),
-  };
 }

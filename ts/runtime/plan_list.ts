@@ -1,6 +1,15 @@
 // The planner over a bare list of lifetimes.
 
-import { PLAN_RESULT_BYTES } from "../../assembly/abi.ts";
+import {
+  PLAN_ALIGN,
+  PLAN_BUDGET,
+  PLAN_CAPACITY,
+  PLAN_CHUNK,
+  PLAN_LOWER_BOUND,
+  PLAN_PEAK,
+  PLAN_PLAIN,
+  PlanArray,
+} from "../../assembly/abi.ts";
 import {
   checkPlanOptions,
   type CheckedOptions,
@@ -10,8 +19,9 @@ import {
   steps,
   toColumnsChecked,
 } from "./plan_check.ts";
-import { align16, type PlanFigures, type PlanHost, readResult, statusError, withBlock } from "./plan_host.ts";
+import { type PlanHost, SIZE_LIMIT, sizeError, withBlock } from "./plan_host.ts";
 import { readRules, type Rules } from "./plan_rules.ts";
+import { type PlanFigures, PlanSpace, spaceLayout } from "./plan_space.ts";
 
 /** A placed list. */
 export interface BufferPlan extends PlanFigures {
@@ -35,7 +45,7 @@ interface Placed extends PlanFigures {
  *
  * @throws {GraphError} `bad-plan` for lifetimes, sizes, alignments or offsets that are none or contradict each other,
  * `too-large` for more than 2^24 buffers or 2^16 pre-placed ones
- * @throws {DeviceError} `out-of-memory` when the workspace (about 180 bytes a buffer) cannot be had
+ * @throws {DeviceError} `out-of-memory` when the workspace (about 190 bytes a buffer) cannot be had
  */
 export function planBuffers(
   host: PlanHost,
@@ -59,66 +69,46 @@ function whole(p: Placed): Omit<BufferPlan, "ms"> {
 
 function place(host: PlanHost, c: LifetimeColumns, r: Rules, o: CheckedOptions): Placed {
   const n = c.size.length;
-  return withBlock(host, listLayout(host, n, r), (at, l) => {
-    const { buffer } = host.memory;
-    new Int32Array(buffer, at + l.lower, n).set(c.lower);
-    new Int32Array(buffer, at + l.upper, n).set(c.upper);
-    new Float64Array(buffer, at + l.size, n).set(c.size);
-    const offsets = new Float64Array(buffer, at + l.offset, n);
+  const { sum, free } = count(c, r);
+  if (!(sum < SIZE_LIMIT)) throw sizeError();
+  const layout = spaceLayout({ entries: n, free, fixed: r.fixed.length, aligned: r.aligns !== undefined });
+  return withBlock(host, layout, (at) => {
+    const s = new PlanSpace(host.memory, at, layout, o.seed);
+    ask(s, r, o);
+    s.ints(PlanArray.LOWER, n).set(c.lower);
+    s.ints(PlanArray.UPPER, n).set(c.upper);
+    const bytes = s.floats(PlanArray.BYTES, n);
+    for (let i = 0; i < n; i++) bytes[i] = Math.ceil((c.size[i] ?? 0) / r.base) * r.base;
+    const offsets = s.floats(PlanArray.OFFSET, n);
     if (r.offsets === undefined) offsets.fill(0);
     else offsets.set(r.offsets);
-    if (r.aligns !== undefined) new Float64Array(buffer, at + l.aligns, n).set(r.aligns);
-    new Int32Array(buffer, at + l.fixed, r.fixed.length).set(r.fixed);
-    call(host, at, l, n, r, o);
-    const placed = new Float64Array(host.memory.buffer, at + l.offset, n).map((x) => Math.max(0, x));
-    return { offsets: placed, ...readResult(host.memory, at + l.result) };
+    if (r.aligns !== undefined) s.floats(PlanArray.ALIGNS, n).set(r.aligns);
+    s.number(n, r.fixed);
+    host.exports.planPlace(at);
+    return { offsets: offsets.map((x) => Math.max(0, x)), ...s.figures(sum) };
   });
 }
 
-function call(host: PlanHost, at: number, l: ListLayout, n: number, r: Rules, o: CheckedOptions): void {
-  const status = host.exports.planBuffers(
-    at + l.lower,
-    at + l.upper,
-    at + l.size,
-    at + l.offset,
-    r.aligns === undefined ? 0 : at + l.aligns,
-    at + l.fixed,
-    n,
-    r.fixed.length,
-    r.base,
-    r.chunk,
-    o.capacity,
-    o.budget,
-    o.seed,
-    at + l.work,
-    at + l.result,
-  );
-  if (status !== 0) throw statusError(status);
+// Padded bytes of all, and how many there are to place.
+function count(c: LifetimeColumns, r: Rules): { sum: number; free: number } {
+  let [sum, free] = [0, 0];
+  for (let i = 0; i < c.size.length; i++) {
+    const size = c.size[i] ?? 0;
+    sum += Math.ceil(size / r.base) * r.base;
+    const pinned = r.offsets !== undefined && (r.offsets[i] ?? -1) >= 0;
+    if (size > 0 && (c.upper[i] ?? 0) > (c.lower[i] ?? 0) && !pinned) free++;
+  }
+  return { sum, free };
 }
 
-interface ListLayout {
-  readonly bytes: number;
-  readonly lower: number;
-  readonly upper: number;
-  readonly size: number;
-  readonly offset: number;
-  readonly aligns: number;
-  readonly fixed: number;
-  readonly result: number;
-  readonly work: number;
-}
-
-// lower i32[n] | upper i32[n] | size f64[n] | offset f64[n] | alignment f64[n] or none | fixed i32[] | result | workspace
-function listLayout(host: PlanHost, n: number, r: Rules): ListLayout {
-  const upper = align16(4 * n);
-  const size = 2 * upper;
-  const offset = align16(size + 8 * n);
-  const aligns = align16(offset + 8 * n);
-  const fixed = r.aligns === undefined ? aligns : align16(aligns + 8 * n);
-  const result = align16(fixed + 4 * r.fixed.length);
-  const work = result + align16(PLAN_RESULT_BYTES);
-  const bytes = work + host.exports.planWorkspace(n);
-  return { lower: 0, upper, size, offset, aligns, fixed, result, work, bytes };
+function ask(s: PlanSpace, r: Rules, o: CheckedOptions): void {
+  s.setFloat(PLAN_PEAK, Infinity);
+  s.setFloat(PLAN_LOWER_BOUND, Infinity);
+  s.setFloat(PLAN_ALIGN, r.base);
+  s.setFloat(PLAN_CHUNK, r.chunk);
+  s.setFloat(PLAN_CAPACITY, o.capacity);
+  s.setFloat(PLAN_BUDGET, o.budget);
+  s.setInt(PLAN_PLAIN, r.aligns === undefined && r.fixed.length === 0 && r.chunk === Infinity ? 1 : 0);
 }
 
 // Buffers above the chunk's size are set aside, the others placed in chunks laid end to end, none across a border.

@@ -7,7 +7,7 @@ import type { Arena } from "./arena.ts";
 import type { Backend, Buffer, Planned } from "./backend.ts";
 import { holds, type PlanCache, readKey, type StoredPlan, storePlan, writePlan } from "./plan_cache.ts";
 import { type GraphPlan, locate, planGraph } from "./planner.ts";
-import { chunkSizeOf, recordCount, writeRecords } from "./records.ts";
+import { bindRecords, chunkSizeOf, recordCount, writeRecords } from "./records.ts";
 import { GraphPlanView, totals } from "./plan_view.ts";
 import type { Schedule, Split } from "./scheduler/splits.ts";
 import type { Exports } from "./wasm.ts";
@@ -153,7 +153,6 @@ function planNow(
  */
 export function bindProgram(
   arena: Arena,
-  core: Exports,
   { schedule, program, records, stored }: PlannedProgram,
   buffers: Buffers,
   startOf: (buffer: Buffer) => number | undefined,
@@ -165,7 +164,7 @@ export function bindProgram(
   });
   buffers.forEach(([first], b) => {
     const address = first === undefined ? undefined : startOf(first);
-    if (address !== undefined) core.bindRecords(records, recordCount(program), b, address);
+    if (address !== undefined) bindRecords(arena, records, recordCount(program), b, address);
   });
 }
 

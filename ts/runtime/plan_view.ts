@@ -5,7 +5,7 @@ import type { BackendPlan, Plan, PlanReport } from "../graph/plan.ts";
 import { type Program, tensorsOf } from "../graph/program.ts";
 import type { Backend } from "./backend.ts";
 import type { StoredPlan } from "./plan_cache.ts";
-import type { PlanFigures } from "./plan_host.ts";
+import type { PlanFigures } from "./plan_space.ts";
 import { planToSVG } from "./plan_svg.ts";
 import type { GraphPlan } from "./planner.ts";
 import {

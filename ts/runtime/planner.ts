@@ -1,17 +1,30 @@
 // The planner over the node records of a graph.
 
 import {
-  PLAN_BYTES,
+  Flag,
+  NODE_BYTES,
+  NODE_FLAGS,
+  NODE_SCRATCH,
+  NODE_SIZE,
+  NODE_VIEW_SRC,
+  PLAN_ALIGN,
+  PLAN_BUDGET,
+  PLAN_BUFFER,
+  PLAN_CHUNK,
   PLAN_COUNT,
-  PLAN_LOWER,
-  PLAN_OFFSET,
-  PLAN_OWNER,
-  PLAN_RESULT_BYTES,
-  PLAN_SCRATCH,
-  PLAN_UPPER,
+  PLAN_LEAFS,
+  PLAN_LOWER_BOUND,
+  PLAN_NODES,
+  PLAN_PEAK,
+  PLAN_PLAIN,
+  PLAN_RECORDS,
+  PLAN_SUM,
+  PLAN_WORK,
+  PlanArray,
 } from "../../assembly/abi.ts";
-import { align16, type PlanFigures, type PlanHost, readResult, statusError, withBlock } from "./plan_host.ts";
 import type { WasmMemory } from "./instance.ts";
+import { type PlanHost, SIZE_LIMIT, sizeError, withBlock } from "./plan_host.ts";
+import { type PlanFigures, PlanSpace, spaceLayout } from "./plan_space.ts";
 
 /** A buffer of a graph's plan: a tensor (with all that took its memory over in place) or the scratch of one step. */
 export interface PlanEntry {
@@ -66,42 +79,110 @@ export interface RecordRange {
   readonly chunkSize?: number | undefined;
   readonly budget?: number | undefined;
   readonly seed?: number | undefined;
+  /** exactly what ggml does, its liveness and its best fit; for comparison */
+  readonly ggml?: boolean | undefined;
 }
 
 // About 5 ms.
 const GRAPH_BUDGET = 1e6;
 
 /**
- * Plans one backend buffer of a graph; writes `offs`, `scratchOffs` and `parent` of its records.
+ * Plans one backend buffer of a graph; writes `offs`, `scratchOffs` and `parent` of its records, -1 where nothing was
+ * placed. In one chunk never larger than ggml's plan for the same records.
  *
- * @throws {GraphError} `bad-plan` when sizes are no sizes
+ * @throws {GraphError} `bad-plan` when sizes are no sizes, or larger than a chunk, or a chunk is smaller than the alignment
  */
 export function planGraph(host: PlanHost, range: RecordRange): GraphPlan {
-  const { chunkSize = Infinity } = range;
-  const n = range.nLeafs + range.nNodes;
-  const work = align16(PLAN_RESULT_BYTES);
-  const bytes = work + host.exports.planRecordsWorkspace(range.records, n);
-  return withBlock(host, { bytes }, (at) => {
-    const start = performance.now();
-    const status = host.exports.planRecords(
-      range.records,
-      range.nLeafs,
-      range.nNodes,
-      range.buffer ?? 0,
-      range.alignment ?? 32,
-      chunkSize,
-      range.budget ?? GRAPH_BUDGET,
-      range.seed ?? 1,
-      at + work,
-      at,
-    );
+  const { chunkSize = Infinity, alignment = 32, seed = 1 } = range;
+  if (!(chunkSize >= alignment)) throw sizeError();
+  const start = performance.now();
+  const records = range.nLeafs + range.nNodes;
+  const layout = spaceLayout({ entries: countEntries(host.memory, range), records });
+  return withBlock(host, layout, (at) => {
+    const s = new PlanSpace(host.memory, at, layout, seed);
+    ask(s, range, chunkSize);
+    const kept = range.ggml === true ? attempt(host, s, chunkSize, 0, false) : decide(host, s, chunkSize);
+    const work = s.float(PLAN_WORK);
+    const scratch = kept.entries.reduce((most, e) => (e.scratch ? Math.max(most, e.size) : most), 0);
     const ms = performance.now() - start;
-    if (status !== 0) throw statusError(status);
-    const scratch = new DataView(host.memory.buffer, at).getFloat64(PLAN_SCRATCH, true);
-    const figures = readResult(host.memory, at);
-    const entries = readEntries(host.memory, at, chunkSize);
-    return { ...figures, ms, scratch, entries, chunkSize, ...chunked(figures, entries, chunkSize) };
+    return { ...kept, work, ms, scratch, chunkSize, ...chunked(kept, kept.entries, chunkSize) };
   });
+}
+
+// Entries of the list at most: tensors and scratches of all buffers.
+function countEntries({ buffer }: WasmMemory, range: RecordRange): number {
+  const i32 = new Int32Array(buffer);
+  const f64 = new Float64Array(buffer);
+  const end = range.records + (range.nLeafs + range.nNodes) * NODE_BYTES;
+  let entries = 0;
+  for (let at = range.records; at < end; at += NODE_BYTES) {
+    const scratch = f64[(at + NODE_SCRATCH) / 8]!;
+    if (!(f64[(at + NODE_SIZE) / 8]! >= 0 && scratch >= 0)) throw sizeError();
+    if ((i32[(at + NODE_FLAGS) / 4]! & Flag.EXTERNAL) === 0 && i32[(at + NODE_VIEW_SRC) / 4] === 0) entries++;
+    if (scratch > 0) entries++;
+  }
+  return entries;
+}
+
+function ask(s: PlanSpace, range: RecordRange, chunkSize: number): void {
+  s.setFloat(PLAN_ALIGN, range.alignment ?? 32);
+  s.setFloat(PLAN_CHUNK, chunkSize);
+  s.setFloat(PLAN_BUDGET, range.budget ?? GRAPH_BUDGET);
+  s.setInt(PLAN_RECORDS, range.records);
+  s.setInt(PLAN_LEAFS, range.nLeafs);
+  s.setInt(PLAN_NODES, range.nNodes);
+  s.setInt(PLAN_BUFFER, range.buffer ?? 0);
+}
+
+// A complete plan, written into the records.
+interface Attempt extends PlanFigures {
+  readonly entries: readonly PlanEntry[];
+}
+
+// Our rules first. ggml's are tried only when their bound promises less than what ours came to.
+function decide(host: PlanHost, s: PlanSpace, chunkSize: number): Attempt {
+  host.exports.planLive(s.at, 0);
+  const ggmlBound = s.float(PLAN_LOWER_BOUND);
+  const ours = attempt(host, s, chunkSize, 1);
+  return ours.peak <= ggmlBound ? ours : attempt(host, s, chunkSize, 0, true, ours);
+}
+
+// The pass does best fit; better is looked for only above the bound. Best fit knows no chunks: what does not end in the first
+// one is placed anew.
+function attempt(
+  host: PlanHost,
+  s: PlanSpace,
+  chunkSize: number,
+  rules: number,
+  better = true,
+  other?: Attempt,
+): Attempt {
+  const { planLive, planPlace, planWrite } = host.exports;
+  planLive(s.at, rules);
+  const n = s.int(PLAN_COUNT);
+  const sum = s.float(PLAN_SUM);
+  checkSizes(s, n, sum, chunkSize);
+  const plain = s.float(PLAN_PEAK) <= chunkSize;
+  s.setInt(PLAN_PLAIN, plain ? 1 : 0);
+  if (!plain) s.setFloat(PLAN_PEAK, Infinity);
+  if (better && s.float(PLAN_PEAK) > s.float(PLAN_LOWER_BOUND)) {
+    s.number(n);
+    planPlace(s.at);
+  }
+  if (other !== undefined && s.float(PLAN_PEAK) >= other.peak) return other;
+  planWrite(s.at);
+  return { ...s.figures(sum), entries: readEntries(s, n, chunkSize) };
+}
+
+// In chunks each buffer may be pushed up by its own size.
+function checkSizes(s: PlanSpace, n: number, sum: number, chunkSize: number): void {
+  const bytes = s.floats(PlanArray.BYTES, n);
+  let all = 0;
+  for (let i = 0; i < n; i++) {
+    if (bytes[i]! > chunkSize) throw sizeError();
+    all += bytes[i]!;
+  }
+  if (!(Math.max(all, sum) < (chunkSize < Infinity ? SIZE_LIMIT / 2 : SIZE_LIMIT))) throw sizeError();
 }
 
 // Several chunks are as large as what lies in them; whether a smaller sum of them is impossible only the bound can tell.
@@ -118,20 +199,17 @@ function chunked(
   return { chunks, peak: sum, optimal: sum <= lowerBound };
 }
 
-function readEntries(memory: WasmMemory, at: number, chunkSize: number): PlanEntry[] {
-  const v = new DataView(memory.buffer, at);
-  const f = (field: number): number => v.getFloat64(field, true);
-  const n = f(PLAN_COUNT);
-  const i32 = (field: number): Int32Array => new Int32Array(memory.buffer, f(field), n);
-  const f64 = (field: number): Float64Array => new Float64Array(memory.buffer, f(field), n);
-  const [lower, upper, owner] = [i32(PLAN_LOWER), i32(PLAN_UPPER), i32(PLAN_OWNER)];
-  const [size, offset] = [f64(PLAN_BYTES), f64(PLAN_OFFSET)];
-  return Array.from(owner, (o, i) => {
-    const at = locate(offset[i] ?? 0, chunkSize);
+function readEntries(s: PlanSpace, n: number, chunkSize: number): PlanEntry[] {
+  const lower = s.ints(PlanArray.LOWER, n);
+  const upper = s.ints(PlanArray.UPPER, n);
+  const size = s.floats(PlanArray.BYTES, n);
+  const offset = s.floats(PlanArray.OFFSET, n);
+  return Array.from(s.ints(PlanArray.OWNER, n), (o, i) => {
+    const at = locate(offset[i]!, chunkSize);
     return {
-      lower: lower[i] ?? 0,
-      upper: upper[i] ?? 0,
-      size: size[i] ?? 0,
+      lower: lower[i]!,
+      upper: upper[i]!,
+      size: size[i]!,
       offset: at.offset,
       chunk: at.chunk,
       record: o < 0 ? ~o : o,

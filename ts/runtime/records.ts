@@ -12,6 +12,7 @@ import {
   NODE_PARAMS,
   NODE_PARENT,
   NODE_SCRATCH,
+  NODE_SCRATCH_DATA,
   NODE_SCRATCH_OFFS,
   NODE_SIZE,
   NODE_SRC,
@@ -127,4 +128,30 @@ function writeNeeds({ i32, f64 }: Arena, at: number, node: ProgramNode, backend:
   if (scratch > most)
     throw tooLarge(node.tensor, `${scratch} bytes of scratch; ${backend.name} takes ${most}`, most, scratch);
   f64[(at + NODE_SCRATCH) / 8] = scratch;
+}
+
+/**
+ * Sets the addresses of planned data: own memory at `base` + offset, views at their root's address + view offset.
+ * External tensors keep theirs. Call once per backend buffer, after the external addresses are set.
+ *
+ * @param n    records, leafs and nodes
+ * @param base address of backend buffer `buffer`
+ */
+export function bindRecords(
+  { i32, u32, f64 }: Pick<Arena, "i32" | "u32" | "f64">,
+  records: number,
+  n: number,
+  buffer: number,
+  base: number,
+): void {
+  for (let i = 0, at = records; i < n; i++, at += NODE_BYTES) {
+    if (i32[(at + NODE_BUFFER) / 4] === buffer) {
+      const [offs, scratch] = [f64[(at + NODE_OFFS) / 8]!, f64[(at + NODE_SCRATCH_OFFS) / 8]!];
+      if (offs >= 0) u32[(at + NODE_DATA) / 4] = base + offs;
+      u32[(at + NODE_SCRATCH_DATA) / 4] = scratch >= 0 ? base + scratch : 0;
+    }
+    const root = u32[(at + NODE_VIEW_SRC) / 4]!;
+    const data = root === 0 ? 0 : u32[(root + NODE_DATA) / 4]!;
+    if (data !== 0) u32[(at + NODE_DATA) / 4] = data + f64[(at + NODE_VIEW_OFFS) / 8]!;
+  }
 }

@@ -33,6 +33,8 @@ const FEATURES = { f16: "shader-f16", subgroups: "subgroups" } as const;
 /** Drivers that compute on the CPU, as adapters call them. */
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|microsoft basic render|\bwarp\b/i;
 
+/** Longest wait for an adapter, and for its device, ms. */
+const ANSWER_MS = 20_000;
 /** Longest wait for news of a loss, ms. */
 const LOSS_MS = 100;
 
@@ -108,16 +110,39 @@ export async function openDevice(options: GpuOptions = {}): Promise<GpuDevice> {
   const gpu = options.gpu ?? (await findGpu());
   let adapter: GPUAdapter | null;
   try {
-    adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
+    adapter = await answered(gpu.requestAdapter({ powerPreference: "high-performance" }), "requestAdapter");
   } catch (cause) {
     throw new DeviceError("unsupported", `webgpu: no adapter: ${String(cause)}`, { cause });
   }
   if (adapter === null) throw new DeviceError("unsupported", "webgpu: there is no adapter");
   const { name } = adapterName(adapter.info);
   try {
-    return new GpuDevice(await adapter.requestDevice(wanted(adapter, options)), gpu, options);
+    const asked = adapter.requestDevice(wanted(adapter, options));
+    const device = await answered(asked, "requestDevice", (late) => late.destroy());
+    return new GpuDevice(device, gpu, options);
   } catch (cause) {
     throw new DeviceError("unsupported", `webgpu: ${name} gave no device: ${String(cause)}`, { cause });
+  }
+}
+
+// A driver that hangs must not keep the engine from starting. What comes too late is given to `drop`.
+async function answered<T>(asked: Promise<T>, what: string, drop?: (late: T) => void): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isLate = false;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      isLate = true;
+      reject(new Error(`${what} did not answer in ${ANSWER_MS / 1000} s`));
+    }, ANSWER_MS);
+  });
+  asked.then(
+    (answer) => isLate && drop?.(answer),
+    () => undefined,
+  );
+  try {
+    return await Promise.race([asked, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -143,7 +143,8 @@ export function tileSums({ a, tile: { size, f16 } }: Tiled, columns: TileColumns
   }`;
 }
 
-// 32 elements of k lie in one block, so a row has one unit at a time.
+// 32 elements of k lie in one block, so a row has one unit at a time. What is declared in a loop is given its zeros by
+// name: naga leaves it as the last turn left it.
 const toUnits = `
           let unit = a_unit(row, q);
           u *= bitcast<f32>((254u - unit) << 23u);

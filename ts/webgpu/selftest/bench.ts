@@ -47,7 +47,7 @@ export class Bench {
     const buffers: Buffer[] = [];
     try {
       for (const n of planned.sizes[0]!) buffers.push(backend.bufferType.alloc(n, "compute"));
-      bindProgram(this.#arena, this.#core, planned, [buffers], addressOf);
+      bindProgram(this.#arena, planned, [buffers], addressOf);
       const executable = backend.compile(planned.splits[0]!, buffers);
       try {
         for (const [slot, base] of bases) base.write(data.get(slot)!);
