@@ -17,6 +17,8 @@ import { type Server, startServer } from "./hosts/server.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const LIMIT_MS = 300_000;
+/** A busy machine compiles slowly. */
+const BROWSER_MS = 480_000;
 const LAVAPIPE = process.env["LAVAPIPE"] ?? "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
 
 /** What hosts/gpu_models.ts says. */
@@ -84,7 +86,7 @@ describeWith("golden", "golden vectors on WebGPU", () => {
     // each begins where the one before ended
     let next = 0;
     for (const [where, part] of [
-      ["page", "a third"],
+      ["page", "a fifth"],
       ["worker", "the rest"],
     ] as const) {
       itNeeds(
@@ -94,7 +96,7 @@ describeWith("golden", "golden vectors on WebGPU", () => {
           const { line, others } = await browser.logged(
             `${server.origin}/plain/page.html?in=${where}`,
             "result ",
-            LIMIT_MS,
+            BROWSER_MS,
           );
           const result = JSON.parse(line) as PageResult;
           expect(result).toMatchObject({
@@ -106,12 +108,12 @@ describeWith("golden", "golden vectors on WebGPU", () => {
           expect([first, all]).toEqual([next, [...goldenCases()].length]);
           if (part === "the rest") expect(last).toBe(all);
           next = last;
-          expectAllWell(result.report, 160);
+          expectAllWell(result.report, 80);
           const { passed, notBuilt } = result.report!;
           expect(passed + notBuilt).toBe(last - first);
           expect(others.filter((o) => !o.startsWith("warning:"))).toEqual([]);
         },
-        LIMIT_MS,
+        BROWSER_MS,
       );
     }
   });

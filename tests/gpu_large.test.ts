@@ -146,6 +146,7 @@ test("a load that is ended on the way, or whose device goes, leaves nothing", as
     void (loaded > some && controller.abort(reason));
   await expect(load(engine, { signal: controller.signal, onProgress: stop })).rejects.toBe(reason);
   expect(engine.memory().devices).toMatchObject([{ weights: 0, kv: 0, compute: 0 }]);
+  expect(engine.memory().devices[0]!.staging).toBeLessThanOrEqual(24 * MIB); // the ring's three, not the one under way
   const lose = ({ loaded }: { readonly loaded: number }): void => void (loaded > some && fake.destroy());
   await expect(load(engine, { onProgress: lose })).rejects.toThrow(
     expect.objectContaining({ code: "device-lost" }),

@@ -1,5 +1,5 @@
-// Results and sources whose first dimension has one element, with the stride of another: what is contiguous is so whatever
-// that stride is, and neighbours of 16 bits share words whatever it is.
+// What random graphs found on the GPU. A first dimension of one element may have the stride of another: what is contiguous is
+// so whatever that stride is, and neighbours of 16 bits share words whatever it is. And values that are no numbers.
 import { afterAll, expect, test, vi } from "vitest";
 import { Glu } from "../assembly/abi.ts";
 import { toF16 } from "../ts/graph/elements.ts";
@@ -9,7 +9,7 @@ import { Type } from "../ts/types.ts";
 import { describeGpu } from "./gpu_describe.ts";
 import { GpuEngines } from "./gpu_engines.ts";
 
-await describeGpu("a first dimension of one element on the GPU", () => {
+await describeGpu("strides and values on the GPU", () => {
   vi.setConfig({ testTimeout: 120_000 });
   const engines = new GpuEngines();
   afterAll(() => engines.dispose());
@@ -46,6 +46,16 @@ await describeGpu("a first dimension of one element on the GPU", () => {
     source.write(x);
     await g.compute();
     expect(new Uint16Array((await y.readBytes()).slice().buffer)).toEqual(Uint16Array.from(x, toF16));
+  });
+
+  test("what is infinite has no sine", async () => {
+    using g = (await engine).engine.graph();
+    const source = g.input("x", Type.F32, [4]);
+    const y = g.sin(source).asOutput();
+    g.plan();
+    source.write(Float32Array.of(Infinity, -Infinity, NaN, 0));
+    await g.compute();
+    expect(Array.from((await y.read()) as Float32Array)).toEqual([NaN, NaN, NaN, 0]);
   });
 
   test("floats become the integers of the CPU, those that are none too", async () => {

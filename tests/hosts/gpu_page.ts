@@ -19,9 +19,9 @@ export interface PageResult {
 const PREFIX = "result ";
 /**
  * Where the worker's part of the cases begins. Nearly all of the time goes into compiling, and neighbours share pipelines: the
- * page's third has as many of them as the rest.
+ * page's fifth, attention and whole graphs among it, takes about as long as the rest.
  */
-const WORKER_FROM = 200 / 590;
+const WORKER_FROM = 0.2;
 const inWorker = typeof document === "undefined";
 
 async function bytesOf(path: string): Promise<Uint8Array> {

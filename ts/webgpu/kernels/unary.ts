@@ -54,8 +54,8 @@ const OTHERS: { readonly [op: number]: Fn } = {
   [Op.SQR]: { name: "sqr", y: "x * x" },
   [Op.SQRT]: { name: "sqrt", y: "root(x)" },
   [Op.LOG]: { name: "log", y: "ln(x)" },
-  [Op.SIN]: { name: "sin", y: "turn(x).y" },
-  [Op.COS]: { name: "cos", y: "turn(x).x" },
+  [Op.SIN]: { name: "sin", y: "finite(x, turn(x).y)" },
+  [Op.COS]: { name: "cos", y: "finite(x, turn(x).x)" },
   [Op.SCALE]: { name: "scale", y: "x * P.p0 + P.p1", count: 2 },
   [Op.CLAMP]: { name: "clamp", y: "between(x, P.p0, P.p1)", count: 2 },
   [Op.LEAKY_RELU]: { name: "leaky_relu", y: "select(x, x * P.p0, x < 0.0)", count: 1 },
@@ -72,6 +72,7 @@ fn ln(x: f32) -> f32 {
   if (x == 0.0) { return bitcast<f32>(LOW); }
   return log(x);
 }
+fn finite(x: f32, y: f32) -> f32 { return select(y, bitcast<f32>(NAN), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u); }
 fn between(x: f32, low: f32, high: f32) -> f32 { let y = select(x, high, high < x); return select(y, low, y < low); }
 `;
 
