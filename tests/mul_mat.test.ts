@@ -1,6 +1,6 @@
 // MUL_MAT against double precision: every type, as rows and as panels, alone and in a batch, by one thread and three.
 import { describe, expect, test } from "vitest";
-import { Op, SRC_LIVE } from "../assembly/abi.ts";
+import { CTRL_WIDE, Op, SRC_LIVE } from "../assembly/abi.ts";
 import { dotType, mulMatDef } from "../ts/ops/mul_mat.ts";
 import { createEngine } from "../ts/runtime/engine.ts";
 import { type Strides } from "../ts/shape.ts";
@@ -104,6 +104,24 @@ describe.each(BUILDS)("mul_mat, %s", (build) => {
       }
     },
   );
+
+  test("columns in groups of six, for engines with a dot of one instruction, have the bits of groups of four", async () => {
+    const [four, six] = [await Core.load(build), await Core.load(build)];
+    const [UNKNOWN, UNSIGNED] = [0, 1]; // as probeDot() would have it, whatever this engine's dot is
+    for (const type of [Type.Q4_0, Type.Q5_0, Type.MXFP4]) {
+      for (const [m, n, k] of [12, 13, 14, 15, 16, 17, 64, 261].map(
+        (columns) => [11, columns, 96] as const,
+      )) {
+        const results = [four, six].map((core, i) => {
+          core.reset();
+          core.bytes[CTRL_WIDE] = [UNKNOWN, UNSIGNED][i]!;
+          const { a, b } = operands(core, type, { m, n, k });
+          return core.read(product(core, a, b));
+        });
+        expect(results[1], `${Type[type]}, ${n} columns`).toEqual(results[0]);
+      }
+    }
+  });
 
   test("an element of Q4_0 and Q8_0 is the f32 sum, in block order, of exact integer sums times scales", async () => {
     const core = await Core.load(build);

@@ -5,8 +5,17 @@
 // as one stream. More: panels of eight rows. All ways sum an element in the same order.
 
 import { Flag, Type } from "../abi";
+import { WIDE_NONE, wideDot } from "../math/dot";
 import { PANEL_ROWS, dotRows, panelBytes, unpackPanel } from "../matmul/blocks";
-import { SPLIT, columnBytes, expandColumn, expandGroup, groupBytes } from "../matmul/columns";
+import {
+  SEEDED,
+  SPLIT,
+  columnBytes,
+  expandColumn,
+  expandGroup,
+  expandSix,
+  groupBytes,
+} from "../matmul/columns";
 import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { dotQuads } from "../matmul/quads";
@@ -15,7 +24,7 @@ import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
 import { dotSuperQuads, quadSums } from "../matmul/super_quads";
 import { SUPER_TILE_BYTES, superTile } from "../matmul/super_tile";
-import { tile } from "../matmul/tile";
+import { SIX, tile, tileSix } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
 import { QUAD_ROWS } from "../quants/quad";
@@ -28,8 +37,8 @@ const PANEL_COLUMNS: i32 = 4;
 const COLUMNS: i32 = 64;
 const COLUMNS_MAX: i32 = 256;
 const ELEMENTS: i32 = 1 << 20;
-// Columns of a panel after which the next piece of the following panel's weights is fetched.
-const FETCH_COLUMNS: i32 = 4;
+// Columns from which they stand in groups of six, where those are worth it.
+const SIX_COLUMNS: i32 = 12;
 // Rows that go through all columns before the next ones, when there are two or three columns.
 const ROW_CHUNK: i32 = 16;
 
@@ -166,7 +175,7 @@ function dots(a: Node, pw: usize, rows: i32, px: usize, py: usize): void {
   }
 }
 
-// Scratch: tiles, panel, then the groups of columns. While a panel is in use the weights of the next one are fetched.
+// Scratch: tiles, panel, then the groups of columns.
 function quantPanels(
   n: Node,
   pa: usize,
@@ -178,33 +187,96 @@ function quantPanels(
   scratch: usize,
 ): void {
   const a = n.src0!;
-  const supers = hasSupers(a);
   const nb = a.ne0 / blockSize(a.type);
-  const kind = spreadFor(a.type, inQuads(a), true);
-  const split = supers ? splitFor(a.type, inQuads(a), true) : kind == SPLIT;
-  const weights = weightsFor(a.type, inQuads(a));
-  const lanes = split ? 2 : 4;
-  const panel = scratch + SUPER_TILE_BYTES;
-  const groups = panel + (supers ? superPanelBytes(nb) : panelBytes(nb));
-  const group = supers ? superGroupBytes(nb) : groupBytes(nb);
-  for (let c = 0, p = groups; c < columns; c += lanes, p += group) spreadGroup(n, pb, c, columns, split, p);
-  const end = pa + <usize>(a.ne1 - 1) * a.nb1 + 1; // of a view the last row may be the last bytes of memory
-  const ahead = (PANEL_ROWS * a.nb1 * min(FETCH_COLUMNS, columns)) / columns;
+  const six = sixColumns(a, columns);
+  spreadGroups(n, pb, columns, six, scratch);
   for (let u = first; u < last; u++) {
     const r = u * PANEL_ROWS;
     const rows = min(PANEL_ROWS, a.ne1 - r);
-    let py = pd + ((<usize>r) << 2);
-    let next = pa + <usize>(r + PANEL_ROWS) * a.nb1;
-    unpack(a, pa + <usize>r * a.nb1, rows, nb, panel);
-    for (let c = 0, p = groups; c < columns; c += lanes, p += group, py += <usize>lanes * n.nb1) {
-      if (c % FETCH_COLUMNS == 0) {
-        fetch(next, min(next + ahead, end), scratch);
-        next += ahead;
-      }
-      if (supers) superTile(panel, p, nb, isWide(a.type), split, weights, scratch);
-      else tile(kind, panel, p, nb, scratch);
-      storeTile(scratch, split ? 64 : 32, min(lanes, columns - c), rows, py, n.nb1);
+    const pw = pa + <usize>r * a.nb1;
+    const end = pa + <usize>(a.ne1 - 1) * a.nb1 + 1; // of a view the last row may be the last bytes of memory
+    unpack(a, pw, rows, nb, scratch + SUPER_TILE_BYTES);
+    panelTimes(n, columns, six, rows, pw + PANEL_ROWS * a.nb1, end, pd + ((<usize>r) << 2), scratch);
+  }
+}
+
+// The first columns, which stand in groups of six; fours follow, so that at most one column is computed in vain. An
+// engine that is not known to have a dot of one instruction would spill twelve sums.
+function sixColumns(a: Node, columns: i32): i32 {
+  if (!ASC_FEATURE_RELAXED_SIMD || columns < SIX_COLUMNS || wideDot() == WIDE_NONE) return 0;
+  if (hasSupers(a) || spreadFor(a.type, inQuads(a), true) != SEEDED) return 0;
+  const rest = columns % SIX;
+  return columns - rest + (rest == 5 ? SIX : rest == 1 || rest == 2 ? -SIX : 0);
+}
+
+// Bytes of a group of four columns, or of two that are split.
+function groupBytesOf(a: Node): usize {
+  const nb = a.ne0 / blockSize(a.type);
+  return hasSupers(a) ? superGroupBytes(nb) : groupBytes(nb);
+}
+
+// Where the groups start.
+function groupsAt(a: Node, scratch: usize): usize {
+  const nb = a.ne0 / blockSize(a.type);
+  return scratch + SUPER_TILE_BYTES + (hasSupers(a) ? superPanelBytes(nb) : panelBytes(nb));
+}
+
+// Are the lanes of a group two columns?
+function isSplit(a: Node): bool {
+  if (hasSupers(a)) return splitFor(a.type, inQuads(a), true);
+  return spreadFor(a.type, inQuads(a), true) == SPLIT;
+}
+
+function spreadGroups(n: Node, pb: usize, columns: i32, six: i32, scratch: usize): void {
+  const a = n.src0!;
+  const b = n.src1!;
+  const split = isSplit(a);
+  const group = groupBytesOf(a);
+  const zero = zeroFor(a.type, inQuads(a), true);
+  const last = pb + <usize>(columns - 1) * b.nb1;
+  let p = groupsAt(a, scratch);
+  let c = 0;
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    for (; c < six; c += SIX, p += (group * SIX) / 4) {
+      expandSix(pb + <usize>c * b.nb1, b.nb1, last, a.ne0 >> 5, zero, p);
     }
+  }
+  for (; c < columns; c += split ? 2 : 4, p += group) spreadGroup(n, pb, c, columns, split, p);
+}
+
+// An unpacked panel times all groups, to the result at py. Meanwhile the weights of the next panel, from `next` up to
+// `end`, are fetched.
+function panelTimes(
+  n: Node,
+  columns: i32,
+  six: i32,
+  rows: i32,
+  next: usize,
+  end: usize,
+  py: usize,
+  scratch: usize,
+): void {
+  const a = n.src0!;
+  const nb = a.ne0 / blockSize(a.type);
+  const split = isSplit(a);
+  const panel = scratch + SUPER_TILE_BYTES;
+  const group = groupBytesOf(a);
+  const supers = hasSupers(a);
+  const kind = spreadFor(a.type, inQuads(a), true);
+  const weights = weightsFor(a.type, inQuads(a));
+  const ahead = (PANEL_ROWS * a.nb1) / columns;
+  let p = groupsAt(a, scratch);
+  for (let c = 0; c < columns;) {
+    const lanes = c < six ? SIX : split ? 2 : 4;
+    fetch(next, min(next + ahead * lanes, end), scratch);
+    next += ahead * lanes;
+    if (supers) superTile(panel, p, nb, isWide(a.type), split, weights, scratch);
+    else if (ASC_FEATURE_RELAXED_SIMD && c < six) tileSix(panel, p, nb, scratch);
+    else tile(kind, panel, p, nb, scratch);
+    storeTile(scratch, split ? 64 : 32, min(lanes, columns - c), rows, py, n.nb1);
+    p += c < six ? (group * SIX) / 4 : group;
+    c += lanes;
+    py += <usize>lanes * n.nb1;
   }
 }
 

@@ -9,10 +9,10 @@
 //   column   for one row at a time:     codes, per block the code vectors; SPLIT: those of lo, then those of hi
 //                                       | scales, one per block | seeds or sums, one per block
 //   group    for eight rows at a time:  codes, per four bytes of a row [lane 0][lane 1][lane 2][lane 3]; the lanes are
-//                                       four columns, SPLIT: lo and hi of two columns
+//                                       four columns, SPLIT: lo and hi of two columns; relaxed SEEDED also six columns
 //                                       | scales, one per block and lane | seeds or sums, one per block and lane
 
-import { VECTORS, bytes, storeTransposed, sums4, sumI32 } from "../math/dot";
+import { VECTORS, bytes, interleaveHigh, interleaveLow, storeTransposed, sums4, sumI32 } from "../math/dot";
 import { f16ToF32, f16x4ToF32 } from "../math/f16";
 
 export const SEEDED: i32 = 0;
@@ -126,6 +126,51 @@ export function expandGroup(
     p2 += blockBytes(kind);
     p3 += blockBytes(kind);
   }
+}
+
+/** Six columns, `step` bytes apart but none past `last`, as a group for tileSix() (matmul/tile.ts). SEEDED, relaxed. */
+export function expandSix(p0: usize, step: usize, last: usize, nb: i32, zero: i32, px: usize): void {
+  const z = i32x4.splat(-zero);
+  let p1 = min(p0 + step, last);
+  let p2 = min(p1 + step, last);
+  let p3 = min(p2 + step, last);
+  let p4 = min(p3 + step, last);
+  let p5 = min(p4 + step, last);
+  let pd = px + 6 * codeBytes(SEEDED, nb);
+  let ps = pd + <usize>nb * 24;
+  for (let b = 0; b < nb; b++, pd += 24, ps += 24) {
+    v128.store(pd, halves(p0, p1, p2, p3));
+    v128.store64_lane(pd, halves(p4, p5, p5, p5), 0, 16);
+    p0 += 2;
+    p1 += 2;
+    p2 += 2;
+    p3 += 2;
+    p4 += 2;
+    p5 += 2;
+    v128.store(ps, i32x4.mul(sumsOf(p0, p1, p2, p3), z));
+    v128.store64_lane(ps, i32x4.mul(sumsOf(p4, p5, p5, p5), z), 0, 16);
+    for (const end = p0 + 32; p0 < end; px += 96) {
+      storeTransposed(px, 24, v128.load(p0), v128.load(p1), v128.load(p2), v128.load(p3));
+      storePairs(px + 16, 24, v128.load(p4), v128.load(p5));
+      p0 += 16;
+      p1 += 16;
+      p2 += 16;
+      p3 += 16;
+      p4 += 16;
+      p5 += 16;
+    }
+  }
+}
+
+// Lane i of both goes to p + i * step.
+@inline
+function storePairs(p: usize, step: usize, a: v128, b: v128): void {
+  const low = interleaveLow(a, b);
+  const high = interleaveHigh(a, b);
+  v128.store64_lane(p, low, 0);
+  v128.store64_lane(p + step, low, 1);
+  v128.store64_lane(p + 2 * step, high, 0);
+  v128.store64_lane(p + 3 * step, high, 1);
 }
 
 // Four f16 as f32.
