@@ -8,7 +8,7 @@ import { loadModel, type LoadOptions, type Model } from "../ts/llm/index.ts";
 import { createEngine, Engine } from "../ts/runtime/engine.ts";
 import { Type } from "../ts/types.ts";
 import { GpuBackend } from "../ts/webgpu/backend.ts";
-import type { GpuBuffer } from "../ts/webgpu/buffer.ts";
+import { GpuBuffer } from "../ts/webgpu/buffer.ts";
 import { GpuDevice } from "../ts/webgpu/device.ts";
 import type { Tensor } from "../ts/graph/tensor.ts";
 import { type FakeBuffer, FakeGpu, type FakeOptions } from "./backends/fake_gpu.ts";
@@ -152,6 +152,18 @@ test("a load that is ended on the way, or whose device goes, leaves nothing", as
     expect.objectContaining({ code: "device-lost" }),
   );
   expect(engine.memory()).toMatchObject({ weights: 0, kv: 0, compute: 0, records: 0, scratch: 0 });
+  engine.dispose();
+  expect(fake.liveBytes).toBe(0);
+  expect(fake.strays).toEqual([]);
+});
+
+test("a run whose parameters find no memory says so, and leaves nothing behind", async () => {
+  const { engine, fake } = await onFake({ refused: "parameters" });
+  const g = engine.graph();
+  const y = g.scale(g.input("x", Type.F32, [64]), 2).asOutput();
+  g.plan();
+  expect(y.placement!.memory).toBeInstanceOf(GpuBuffer);
+  await expect(g.compute()).rejects.toThrow(expect.objectContaining({ code: "out-of-memory" }));
   engine.dispose();
   expect(fake.liveBytes).toBe(0);
   expect(fake.strays).toEqual([]);

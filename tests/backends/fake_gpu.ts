@@ -10,6 +10,8 @@ export interface FakeOptions {
   /** bytes of weights, caches and compute buffers that can be had; what else there is is small */
   readonly capacity?: number;
   readonly maxBufferSize?: number;
+  /** label of buffers that cannot be had at all */
+  readonly refused?: string;
 }
 
 /** Bytes that a copy brought to a place. */
@@ -105,12 +107,14 @@ export class FakeGpu {
     writeBuffer(target: FakeBuffer, offset: number, bytes: Uint8Array): void;
   };
   readonly #capacity: number;
+  readonly #refused: string | undefined;
   readonly #scopes: { readonly kind: string; fault: Fault | null }[] = [];
   #work: Promise<void> = Promise.resolve();
   #lose!: (info: { readonly message: string }) => void;
 
-  constructor({ capacity = Infinity, maxBufferSize = 2 ** 30 }: FakeOptions = {}) {
+  constructor({ capacity = Infinity, maxBufferSize = 2 ** 30, refused }: FakeOptions = {}) {
     this.#capacity = capacity;
+    this.#refused = refused;
     this.lost = new Promise((resolve) => (this.#lose = resolve));
     this.limits = {
       maxBufferSize,
@@ -161,7 +165,7 @@ export class FakeGpu {
     this.liveBytes += buffer.size;
     this.buffers.push(buffer);
     this.mostStaging = Math.max(this.mostStaging, this.bytesOf("staging", "readback"));
-    if (this.bytesOf("weights", "kv", "compute") > this.#capacity)
+    if (buffer.label === this.#refused || this.bytesOf("weights", "kv", "compute") > this.#capacity)
       this.fault("out-of-memory", `${buffer.size} bytes`);
     return buffer;
   }

@@ -8,7 +8,7 @@ import type { Planned } from "../runtime/backend.ts";
 import { nelements } from "../shape.ts";
 import { bindOperands, type Place, type Window } from "./binding.ts";
 import { GpuBuffer } from "./buffer.ts";
-import type { GpuDevice } from "./device.ts";
+import type { GpuDevice, GpuMemory } from "./device.ts";
 import { FAULT_BYTES, type Faults } from "./faults.ts";
 import { HostIds, idsOf } from "./ids.ts";
 import { type Bind, type Dispatch, MAX_DISPATCH_PARAMS } from "./kernel.ts";
@@ -66,6 +66,8 @@ export class GpuPlan {
   readonly #gpu: GpuDevice;
   readonly #pipelines: Pipelines;
   readonly #params: GPUBuffer;
+  /** rejects when there is no memory for the parameters */
+  readonly #ready: Promise<void>;
   readonly #paramsGroup: GPUBindGroup;
   readonly #compute: readonly GPUBuffer[];
   readonly #planned: Planned;
@@ -104,7 +106,7 @@ export class GpuPlan {
     this.#ids = new HostIds(planned.program);
     this.#single = steps;
     this.steps = merged(steps);
-    this.#params = this.#parameters(slots);
+    ({ buffer: this.#params, ready: this.#ready } = this.#parameters(slots));
     this.#paramsGroup = gpu.device.createBindGroup({
       layout: pipelines.paramsLayout,
       entries: [{ binding: 0, resource: { buffer: this.#params, size: MAX_JOBS * SLOT_BYTES } }],
@@ -112,13 +114,13 @@ export class GpuPlan {
     gpu.counts.bindGroups++;
   }
 
-  #parameters(slots: readonly Uint8Array<ArrayBuffer>[]): GPUBuffer {
+  #parameters(slots: readonly Uint8Array<ArrayBuffer>[]): GpuMemory {
     const size = (slots.length + MAX_JOBS) * SLOT_BYTES; // a binding at the last slot shows this much
-    const { buffer } = this.#gpu.createBuffer(size, UNIFORM_COPY_DST, "parameters");
+    const memory = this.#gpu.createBuffer(size, UNIFORM_COPY_DST, "parameters");
     const bytes = new Uint8Array(size);
     slots.forEach((slot, i) => bytes.set(slot, i * SLOT_BYTES));
-    this.#gpu.device.queue.writeBuffer(buffer, 0, bytes);
-    return buffer;
+    this.#gpu.device.queue.writeBuffer(memory.buffer, 0, bytes);
+    return memory;
   }
 
   #step(dispatch: Dispatch, work: Work, groups: BindGroups, slots: Uint8Array<ArrayBuffer>[]): Step {
@@ -198,11 +200,12 @@ export class GpuPlan {
   /**
    * Makes the pipelines that are missing, all at once.
    *
-   * @throws {DeviceError} bad-shader, device-lost
+   * @throws {DeviceError} bad-shader, out-of-memory, device-lost
    */
   async prepare(steps: readonly Step[]): Promise<void> {
     const missing = steps.filter((s) => s.pipeline === undefined);
     if (missing.length === 0) return;
+    await this.#ready;
     const made = await Promise.all(missing.map((s) => this.#pipelines.get(s.dispatch, s.pattern, s.jobs)));
     missing.forEach((s, i) => (s.pipeline = made[i]!));
   }
