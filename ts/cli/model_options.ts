@@ -10,7 +10,7 @@ import type { Args, Option } from "./args.ts";
 export const MODEL_OPTIONS = {
   threads: { type: "string", short: "t", help: "threads; default: what the machine has, at most 8" },
   ctx: { type: "string", short: "c", help: "context length; default: the file's, at most 4096" },
-  batch: { type: "string", short: "b", help: "prompt tokens computed at once; default 64" },
+  batch: { type: "string", short: "b", help: "prompt tokens computed at once; default 256" },
   kv: { type: "string", help: "type of keys and values: f16 (default), f32, q8_0 or q4_0" },
   device: { type: "string", help: "auto (default), cpu or webgpu" },
   "gpu-layers": { type: "string", help: "layers on the GPU, from the last; default: all, or as many as fit" },

@@ -30,7 +30,7 @@ import { loadedType } from "./weights.ts";
 
 /** Context length by default at most; a longer one must be asked for. */
 const DEFAULT_CTX = 4096;
-const DEFAULT_BATCH = 64;
+const DEFAULT_BATCH = 256;
 /** Tokens of embedding batches that get their memory at load. */
 const DEFAULT_EMBEDDING_BATCH = 512;
 
@@ -129,7 +129,7 @@ export interface ModelPlan {
 export interface ContextOptions {
   /** positions; default: the file's, at most 4096, and what fits */
   readonly nCtx?: number | undefined;
-  /** tokens of a prompt computed at once, default 64 */
+  /** tokens of a prompt computed at once, default 256 */
   readonly nBatch?: number | undefined;
   /** type of keys and values, default F16 */
   readonly kvType?: KvType | undefined;
