@@ -8,7 +8,7 @@ const ROOT = resolve(import.meta.dirname, "..");
 /** Lowest first. A file imports its own layer and lower tiers; layers of one tier do not import each other. */
 const TS_TIERS = [
   ["abi"],
-  ["errors", "builtin", "version"],
+  ["errors", "builtin", "version", "within"],
   ["types"],
   ["shape"],
   ["ops", "gguf"],

@@ -2,6 +2,7 @@
 
 import { DeviceError } from "../errors.ts";
 import type { DeviceUse } from "../runtime/backend.ts";
+import { within } from "../within.ts";
 import type { Caps } from "./kernel.ts";
 
 /** Where a device comes from. */
@@ -127,22 +128,11 @@ export async function openDevice(options: GpuOptions = {}): Promise<GpuDevice> {
 
 // A driver that hangs must not keep the engine from starting. What comes too late is given to `drop`.
 async function answered<T>(asked: Promise<T>, what: string, drop?: (late: T) => void): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let isLate = false;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      isLate = true;
-      reject(new Error(`${what} did not answer in ${ANSWER_MS / 1000} s`));
-    }, ANSWER_MS);
-  });
-  asked.then(
-    (answer) => isLate && drop?.(answer),
-    () => undefined,
-  );
   try {
-    return await Promise.race([asked, late]);
-  } finally {
-    clearTimeout(timer);
+    return await within(asked, ANSWER_MS, `${what} did not answer in ${ANSWER_MS / 1000} s`);
+  } catch (cause) {
+    asked.then(drop, () => undefined);
+    throw cause;
   }
 }
 

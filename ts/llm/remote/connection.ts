@@ -3,12 +3,12 @@
 import { DeviceError, GraphError } from "../../errors.ts";
 import { packedCores } from "../../runtime/cores.ts";
 import type { MemoryReport } from "../../runtime/arena.ts";
+import { within } from "../../within.ts";
 import { PageThreads, type ThreadOrder } from "./crew.ts";
 import { errorFrom } from "./errors.ts";
 import { takeHooks, type TakenOut } from "./hooks.ts";
 import { blocked, type Peer } from "./peer.ts";
 import type { Answer, Call, FromWorker, HookCall, Outcome, Step, Target } from "./protocol.ts";
-import { within } from "./within.ts";
 
 /** Time a worker has to answer the first message, ms. One that is blocked is heard of at once. */
 const HANDSHAKE_MS = 30_000;

@@ -4,7 +4,7 @@
 // one condition variable, as if announcing the new one to the debugger had woken it and not its maker. A page does not wait.
 
 import { type MakeThread, type Thread, webThread } from "../../runtime/threads.ts";
-import { within } from "./within.ts";
+import { within } from "../../within.ts";
 
 /** What a model's worker wants of its page for one of its threads. */
 export type ThreadOrder =
