@@ -78,7 +78,7 @@ function place(host: PlanHost, c: LifetimeColumns, r: Rules, o: CheckedOptions):
     s.ints(PlanArray.LOWER, n).set(c.lower);
     s.ints(PlanArray.UPPER, n).set(c.upper);
     const bytes = s.floats(PlanArray.BYTES, n);
-    for (let i = 0; i < n; i++) bytes[i] = Math.ceil((c.size[i] ?? 0) / r.base) * r.base;
+    for (let i = 0; i < n; i++) bytes[i] = padded(c, r, i);
     const offsets = s.floats(PlanArray.OFFSET, n);
     if (r.offsets === undefined) offsets.fill(0);
     else offsets.set(r.offsets);
@@ -89,14 +89,18 @@ function place(host: PlanHost, c: LifetimeColumns, r: Rules, o: CheckedOptions):
   });
 }
 
+function padded({ size }: LifetimeColumns, { base }: Rules, i: number): number {
+  return Math.ceil((size[i] ?? 0) / base) * base;
+}
+
 // Padded bytes of all, and how many there are to place.
 function count(c: LifetimeColumns, r: Rules): { sum: number; free: number } {
   let [sum, free] = [0, 0];
   for (let i = 0; i < c.size.length; i++) {
-    const size = c.size[i] ?? 0;
-    sum += Math.ceil(size / r.base) * r.base;
+    const bytes = padded(c, r, i);
+    sum += bytes;
     const pinned = r.offsets !== undefined && (r.offsets[i] ?? -1) >= 0;
-    if (size > 0 && (c.upper[i] ?? 0) > (c.lower[i] ?? 0) && !pinned) free++;
+    if (bytes > 0 && (c.upper[i] ?? 0) > (c.lower[i] ?? 0) && !pinned) free++;
   }
   return { sum, free };
 }
