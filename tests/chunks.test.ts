@@ -3,21 +3,19 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import type { Graph } from "../ts/graph/graph.ts";
 import type { PlanBuffer } from "../ts/graph/plan.ts";
-import { leaf, type Tensor } from "../ts/graph/tensor.ts";
 import { loadModel } from "../ts/llm/index.ts";
 import { createEngine, Engine } from "../ts/runtime/engine.ts";
 import type { ReportEntry } from "../ts/runtime/report.ts";
 import { Type } from "../ts/types.ts";
 import { GpuBackend } from "../ts/webgpu/backend.ts";
 import { GpuDevice } from "../ts/webgpu/device.ts";
+import { layer, results, weights } from "./attention_layer.ts";
 import { FakeGpu } from "./backends/fake_gpu.ts";
 import { engineWith, RemoteBackend, type RemoteOptions } from "./backends/remote.ts";
 import { writeSynthetic } from "./synthetic.ts";
 
 const code = (value: string): unknown => expect.objectContaining({ code: value });
-const WIDTH = 24;
 const open: Engine[] = [];
 
 afterEach(() => {
@@ -29,41 +27,6 @@ async function onDevice(options: RemoteOptions): Promise<{ engine: Engine; devic
   const engine = await engineWith([device]);
   open.push(engine);
   return { engine, device };
-}
-
-type Weights = readonly Tensor[];
-
-/** Weights of one attention layer, the same in every engine. */
-function weights(engine: Engine): Weights {
-  const all = ["q", "k", "v", "o"].map((name) => leaf(name, Type.F32, [WIDTH, WIDTH]));
-  engine.allocate(all, "weights");
-  all.forEach((t, k) =>
-    t.write(Float32Array.from({ length: WIDTH * WIDTH }, (_, i) => Math.sin(i * (k + 1)) / 5)),
-  );
-  return all;
-}
-
-interface Layer {
-  readonly g: Graph;
-  readonly x: Tensor;
-  readonly y: Tensor;
-}
-
-/** Attention of `n` tokens: one is a decode step, more are a prompt. */
-function layer(engine: Engine, [wq, wk, wv, wo]: Weights, n: number): Layer {
-  const g = engine.graph();
-  const x = g.input("x", Type.F32, [WIDTH, n]);
-  const [q, k, v] = [g.mulMat(wq!, x), g.mulMat(wk!, x), g.mulMat(wv!, x)];
-  const s = g.softMax(g.scale(g.mulMat(k, q), 0.2));
-  const o = g.mulMat(g.cont(g.transpose(v)), s);
-  return { g, x, y: g.add(g.mulMat(wo!, o), x).asOutput("y") };
-}
-
-async function results({ g, x, y }: Layer): Promise<Float32Array> {
-  const n = x.ne[1];
-  x.write(Float32Array.from({ length: WIDTH * n }, (_, i) => Math.cos(i * 0.7 + n)));
-  await g.compute();
-  return (await y.read()) as Float32Array;
 }
 
 /** What the CPU alone comes to. */

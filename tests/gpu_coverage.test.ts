@@ -9,24 +9,13 @@ import { opDef } from "../ts/ops/index.ts";
 import type { OpDef } from "../ts/ops/op.ts";
 import { contiguous } from "../ts/shape.ts";
 import { typeInfo, typeOf } from "../ts/types.ts";
-import type { Caps } from "../ts/webgpu/kernel.ts";
 import { KERNELS } from "../ts/webgpu/kernels/index.ts";
 import { describeWith } from "./data.ts";
 import type { OpSpec } from "./golden/cases.ts";
 import { goldenCases } from "./golden/file.ts";
 import { decodeParams } from "./golden/params.ts";
+import { LEAST } from "./least_caps.ts";
 
-/** The least that a device may offer. */
-const LEAST: Caps = {
-  f16: false,
-  subgroups: false,
-  subgroupMin: 1,
-  subgroupMax: 1,
-  dot4: false,
-  maxBinding: 2 ** 27,
-  maxInvocations: 256,
-  maxWorkgroupBytes: 16384,
-};
 const TYPES: readonly Type[] = Array.from({ length: 64 }, (_, t) => t as Type).filter((t) => typeInfo(t));
 /** Made by a search for scales, which is the CPU's: docs/ops.md. */
 const SEARCHED: readonly Type[] = [Type.Q2_K, Type.Q3_K, Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.IQ4_XS];

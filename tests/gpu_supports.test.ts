@@ -12,18 +12,7 @@ import { type Caps, MAX_DISPATCH_PARAMS } from "../ts/webgpu/kernel.ts";
 import { KERNELS } from "../ts/webgpu/kernels/index.ts";
 import { smallShapes } from "../ts/webgpu/selftest/replica.ts";
 import type { ProgramNode } from "../ts/graph/program.ts";
-
-/** The least that a device may offer. */
-const LEAST: Caps = {
-  f16: false,
-  subgroups: false,
-  subgroupMin: 1,
-  subgroupMax: 1,
-  dot4: false,
-  maxBinding: 2 ** 27,
-  maxInvocations: 256,
-  maxWorkgroupBytes: 16384,
-};
+import { LEAST } from "./least_caps.ts";
 
 function node(op: Op, src: readonly (Tensor | undefined)[], params: object = {}): ProgramNode {
   const {

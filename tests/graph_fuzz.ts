@@ -20,6 +20,13 @@ export function random(seed: number): Random {
   };
 }
 
+/** Writes numbers to an input: floats in [-2, 2), integers that are ids of three rows. */
+export function fill(t: Tensor, rng: Random): void {
+  const n = nelements(t.ne);
+  if (t.type === Type.I32) t.write(Int32Array.from({ length: n }, () => Math.floor(rng() * 3)));
+  else t.write(Float32Array.from({ length: n }, () => 4 * rng() - 2));
+}
+
 /** What was grown, in the order of making. */
 export interface Grown {
   readonly inputs: readonly Tensor[];

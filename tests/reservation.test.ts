@@ -1,10 +1,10 @@
 // Several graphs over one compute buffer: when a plan is made, when one is used again, what happens on growth.
 import { expect, it } from "vitest";
 import { Flag } from "../assembly/abi.ts";
-import type { Graph } from "../ts/graph/graph.ts";
 import { leaf, type Tensor } from "../ts/graph/tensor.ts";
 import { createEngine, type Engine, type EngineEvent } from "../ts/runtime/engine.ts";
 import { Type } from "../ts/types.ts";
+import { type Layer, layer, results, weights, WIDTH } from "./attention_layer.ts";
 import { random } from "./plan_lists.ts";
 
 const code = (value: string): unknown => expect.objectContaining({ code: value });
@@ -19,43 +19,6 @@ async function withEngine(use: (engine: Engine, events: EngineEvent[]) => Promis
   }
 }
 
-const WIDTH = 24;
-const NAMES = ["q", "k", "v", "o"];
-type Weights = readonly Tensor[];
-
-/** Weights of one attention layer, the same in every engine. */
-function weights(engine: Engine): Weights {
-  const all = NAMES.map((name) => leaf(name, Type.F32, [WIDTH, WIDTH]));
-  engine.allocate(all, "weights");
-  all.forEach((t, k) =>
-    t.write(Float32Array.from({ length: WIDTH * WIDTH }, (_, i) => Math.sin(i * (k + 1)) / 5)),
-  );
-  return all;
-}
-
-interface Prefill {
-  readonly g: Graph;
-  readonly x: Tensor;
-  readonly y: Tensor;
-}
-
-/** One attention layer over `n` tokens: the wiring is the same for all n. */
-function prefill(engine: Engine, [wq, wk, wv, wo]: Weights, n: number): Prefill {
-  const g = engine.graph();
-  const x = g.input("x", Type.F32, [WIDTH, n]);
-  const [q, k, v] = [g.mulMat(wq!, x), g.mulMat(wk!, x), g.mulMat(wv!, x)];
-  const s = g.softMax(g.scale(g.mulMat(k, q), 0.2));
-  const o = g.mulMat(g.cont(g.transpose(v)), s);
-  return { g, x, y: g.add(g.mulMat(wo!, o), x).asOutput("y") };
-}
-
-async function results(p: Prefill): Promise<Float32Array> {
-  const n = p.x.ne[1]!;
-  p.x.write(Float32Array.from({ length: WIDTH * n }, (_, i) => Math.cos(i * 0.7 + n)));
-  await p.g.compute();
-  return (await p.y.read()) as Float32Array;
-}
-
 const plansIn = (events: readonly EngineEvent[]): number => events.filter((e) => e.type === "plan").length;
 const growthsIn = (events: readonly EngineEvent[]): EngineEvent[] => events.filter((e) => e.type === "grow");
 
@@ -64,7 +27,7 @@ it("random prefill lengths on one reserved buffer take no memory, no planning, a
   await withEngine(async (engine) => {
     const w = weights(engine);
     for (let n = 1; n <= 64; n++) {
-      const p = prefill(engine, w, n);
+      const p = layer(engine, w, n);
       p.g.plan();
       fresh.set(n, await results(p));
       p.g.dispose();
@@ -72,9 +35,9 @@ it("random prefill lengths on one reserved buffer take no memory, no planning, a
   });
   await withEngine(async (engine, events) => {
     const w = weights(engine);
-    const reservation = engine.reserve([prefill(engine, w, 64).g]);
+    const reservation = engine.reserve([layer(engine, w, 64).g]);
     expect(plansIn(events)).toBe(1);
-    const p1 = prefill(engine, w, 1);
+    const p1 = layer(engine, w, 1);
     reservation.plan(p1.g);
     p1.g.dispose();
     const before = { ...engine.memory(), pages: engine.arena.memory.buffer.byteLength };
@@ -82,7 +45,7 @@ it("random prefill lengths on one reserved buffer take no memory, no planning, a
     const r = random(9);
     for (let i = 0; i < 500; i++) {
       const n = 1 + Math.floor(64 * r());
-      const p = prefill(engine, w, n);
+      const p = layer(engine, w, n);
       reservation.plan(p.g);
       expect(await results(p), `length ${n}`).toEqual(fresh.get(n));
       p.g.dispose();
@@ -97,23 +60,23 @@ it("random prefill lengths on one reserved buffer take no memory, no planning, a
 it("growing replaces the buffer once, says so once, and all graphs go on", () =>
   withEngine(async (engine, events) => {
     const w = weights(engine);
-    const small = prefill(engine, w, 5);
+    const small = layer(engine, w, 5);
     const reservation = engine.reserve([small.g]);
     const want = await results(small);
     const from = reservation.nBytes;
-    const large = prefill(engine, w, 40);
+    const large = layer(engine, w, 40);
     const plan = reservation.plan(large.g);
     expect(growthsIn(events)).toEqual([{ type: "grow", from, to: plan.nBytes, graphs: 1 }]);
     expect(engine.memory().compute).toBe(Math.ceil(plan.nBytes / 64) * 64);
     await results(large);
     expect(await results(small)).toEqual(want);
-    reservation.plan(prefill(engine, w, 20).g);
+    reservation.plan(layer(engine, w, 20).g);
     expect([plansIn(events), growthsIn(events).length]).toEqual([2, 1]);
   }));
 
 it("a graph planned again with the same wiring and shapes calls no planner; other wiring does", () =>
   withEngine(async (engine, events) => {
-    const make = (left: boolean): Prefill => {
+    const make = (left: boolean): Layer => {
       const g = engine.graph();
       const x = g.input("x", Type.F32, [WIDTH, 2]);
       const [p, q] = [g.sqr(x), g.scale(x, 2)];
@@ -149,13 +112,13 @@ it("weights interleaved since keep the plan", () =>
 it("a smaller graph gets a plan of its own where in place no longer holds", () =>
   withEngine(async (engine, events) => {
     // x is read again later, so mul takes over the square's memory while both look alike
-    const make = (m: number): Prefill & { x0: Tensor } => {
+    const make = (m: number): Layer & { x0: Tensor } => {
       const g = engine.graph();
       const x0 = g.input("x", Type.F32, [8, 2]);
       const x = g.input("z", Type.F32, [m, 2]);
       return { g, x0, x, y: g.add(g.mul(x0, g.sqr(x)), x0).asOutput() };
     };
-    const run = async (p: Prefill & { x0: Tensor }): Promise<number[]> => {
+    const run = async (p: Layer & { x0: Tensor }): Promise<number[]> => {
       const m = p.x.ne[0]!;
       p.x0.write(Float32Array.from({ length: 16 }, (_, i) => i));
       p.x.write(Float32Array.from({ length: 2 * m }, (_, i) => (i % m) + 1));
@@ -179,7 +142,7 @@ it("a smaller graph gets a plan of its own where in place no longer holds", () =
 it("the buffer goes with the last graph, and a refused graph leaves the others as they were", () =>
   withEngine(async (engine) => {
     const w = weights(engine);
-    const p = prefill(engine, w, 7);
+    const p = layer(engine, w, 7);
     const reservation = engine.reserve([p.g]);
     const want = await results(p);
     expect(() => reservation.plan(engine.graph())).toThrow(code("bad-plan"));
@@ -187,7 +150,7 @@ it("the buffer goes with the last graph, and a refused graph leaves the others a
     huge.sqr(huge.input("h", Type.F32, [32768, 32768])).asOutput(); // 2^32 bytes
     expect(() => reservation.plan(huge)).toThrow(code("too-large"));
     expect(await results(p)).toEqual(want);
-    const other = prefill(engine, w, 7);
+    const other = layer(engine, w, 7);
     engine.reserve([other.g]);
     reservation.plan(other.g); // moves over
     p.g.dispose();
@@ -199,7 +162,7 @@ it("the buffer goes with the last graph, and a refused graph leaves the others a
 
 it("a graph's plan reports peak, consumers, re-use and the gap to the bound", () =>
   withEngine(async (engine) => {
-    const p = prefill(engine, weights(engine), 33);
+    const p = layer(engine, weights(engine), 33);
     const plan = p.g.plan();
     const r = plan.report();
     expect([r.peak, r.lowerBound, r.optimal]).toEqual([plan.nBytes, plan.lowerBound, true]);

@@ -3,13 +3,10 @@ import { afterEach, describe, expect, test } from "vitest";
 import { Op } from "../assembly/abi.ts";
 import type { Graph } from "../ts/graph/graph.ts";
 import type { Plan } from "../ts/graph/plan.ts";
-import type { Tensor } from "../ts/graph/tensor.ts";
 import { createEngine, type Engine } from "../ts/runtime/engine.ts";
-import { nelements } from "../ts/shape.ts";
 import type { ReportEntry } from "../ts/runtime/report.ts";
-import { Type } from "../ts/types.ts";
 import { engineWith, RemoteBackend, type RemoteOptions } from "./backends/remote.ts";
-import { grow, random } from "./graph_fuzz.ts";
+import { fill, grow, random } from "./graph_fuzz.ts";
 
 const open: { dispose(): void }[] = [];
 
@@ -83,12 +80,6 @@ function partOf(plan: Plan, n: number): number {
   const ours = entries.filter((e) => e.within === undefined || e.within.buffer === "a");
   const nBytes = plan.backends.find((b) => b.name === "a")?.nBytes ?? 0;
   return 256 * Math.ceil(Math.max(256, nBytes / n, ...ours.map((e) => e.size)) / 256);
-}
-
-function fill(t: Tensor, rng: () => number): void {
-  const n = nelements(t.ne);
-  if (t.type === Type.I32) t.write(Int32Array.from({ length: n }, () => Math.floor(rng() * 3)));
-  else t.write(Float32Array.from({ length: n }, () => 4 * rng() - 2));
 }
 
 /** Outputs of a random graph, and its plan; with `pins` each node that may is put on a random backend. */

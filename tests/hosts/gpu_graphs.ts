@@ -4,11 +4,10 @@ import { Op } from "../../assembly/abi.ts";
 import { fromBF16, fromF16 } from "../../ts/graph/elements.ts";
 import type { Tensor } from "../../ts/graph/tensor.ts";
 import { createEngine, type Engine, startEngine } from "../../ts/runtime/engine.ts";
-import { nelements } from "../../ts/shape.ts";
 import { Type } from "../../ts/types.ts";
 import { GpuBackend } from "../../ts/webgpu/backend.ts";
 import { openDevice } from "../../ts/webgpu/device.ts";
-import { grow, random } from "../graph_fuzz.ts";
+import { fill, grow, random } from "../graph_fuzz.ts";
 
 const GRAPHS = 32;
 /** Squared differences over squares. Rounding grows along a graph: a wrong kernel is far above. */
@@ -20,12 +19,6 @@ interface Outcome {
   readonly rounded: boolean;
   readonly type: Type;
   readonly bytes: Uint8Array;
-}
-
-function fill(t: Tensor, rng: () => number): void {
-  const n = nelements(t.ne);
-  if (t.type === Type.I32) t.write(Int32Array.from({ length: n }, () => Math.floor(rng() * 3)));
-  else t.write(Float32Array.from({ length: n }, () => 4 * rng() - 2));
 }
 
 function scatter(engine: Engine, t: Tensor, rng: () => number): void {
