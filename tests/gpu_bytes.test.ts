@@ -81,6 +81,23 @@ await describeGpu("memory of a GPU", () => {
     buffer.dispose();
   });
 
+  it("gives the staging back with copies and a staging under way", async () => {
+    const own = new GpuBufferType(gpu);
+    const before = gpu.counts.liveBytes;
+    const buffer = own.alloc(65536, "weights");
+    for (let i = 0; i < 2; i++) (await buffer.stage(i * 4096, 4096)).commit();
+    await buffer.stage(8192, 4096); // filled, never sent
+    const late = [buffer.stage(0, 65536), buffer.stage(0, 4096)];
+    own.dispose();
+    expect(gpu.counts.liveBytes).toBeLessThanOrEqual(before + 65536 + 4096); // what the two were given by then
+    const codes = (await Promise.allSettled(late)).map(
+      (end) => (end as { reason?: DeviceError }).reason?.code,
+    );
+    expect(codes).toEqual(["disposed", "disposed"]);
+    await gpu.device.queue.onSubmittedWorkDone();
+    expect(gpu.counts.liveBytes).toBe(before);
+  });
+
   it("is read many times at once through buffers that are used again", async () => {
     const buffer = type.alloc(4096, "kv");
     const expected = bytesOf(4096, random(4));

@@ -127,9 +127,12 @@ export class GpuBuffer implements Buffer {
     return watch;
   }
 
-  stage(offset: number, nBytes: number): Promise<Staging> {
+  async stage(offset: number, nBytes: number): Promise<Staging> {
     this.#alive();
-    return this.type.staging.stage(this.memory, offset, nBytes);
+    const staged = await this.type.staging.stage(this.memory, offset, nBytes);
+    if (this.#disposed) this.type.staging.forget(this.memory);
+    this.#alive();
+    return staged;
   }
 
   async read(offset: number, nBytes: number): Promise<Uint8Array> {

@@ -17,9 +17,8 @@ export class StagingRing {
   readonly #idle: GPUBuffer[] = [];
   /** mapped and given out, not sent yet, with where they are to go */
   readonly #given = new Map<GPUBuffer, GPUBuffer>();
-  /** resolve when mapped again, oldest first */
-  readonly #busy: Promise<void>[] = [];
-  #disposed = false;
+  /** sent, with what resolves when each is mapped again, oldest first */
+  readonly #busy = new Map<GPUBuffer, Promise<void>>();
 
   constructor(gpu: GpuDevice) {
     this.#gpu = gpu;
@@ -72,20 +71,19 @@ export class StagingRing {
     this.#gpu.device.queue.submit([encoder.finish()]);
     this.#gpu.counts.submits++;
     const mapped = staging.mapAsync(WRITE).then(
-      () => this.#give(staging),
-      () => this.#gpu.destroyBuffer(staging), // the device is gone: check() says so
+      () => this.#back(staging, true),
+      () => this.#back(staging, false), // the device is gone: check() says so
     );
-    this.#busy.push(mapped);
-    void mapped.then(() => this.#busy.splice(this.#busy.indexOf(mapped), 1));
+    this.#busy.set(staging, mapped);
   }
 
   async #take(size: number): Promise<GPUBuffer> {
     if (this.#gpu.failure !== undefined) await this.#gpu.newsOfLoss();
     this.#gpu.check();
-    while (this.#busy.length + this.#idle.length >= COUNT && !this.#idle.some((b) => b.size >= size)) {
+    while (this.#busy.size + this.#idle.length >= COUNT && !this.#idle.some((b) => b.size >= size)) {
       const tooSmall = this.#idle.shift();
       if (tooSmall !== undefined) this.#gpu.destroyBuffer(tooSmall);
-      else await this.#busy[0];
+      else await this.#busy.values().next().value;
       this.#gpu.check();
     }
     const found = this.#idle.findIndex((b) => b.size >= size);
@@ -100,14 +98,17 @@ export class StagingRing {
     }
   }
 
-  #give(staging: GPUBuffer): void {
-    if (this.#disposed) this.#gpu.destroyBuffer(staging);
-    else this.#idle.push(staging);
+  #back(staging: GPUBuffer, mapped: boolean): void {
+    if (!this.#busy.delete(staging)) return; // disposed meanwhile
+    if (mapped) this.#idle.push(staging);
+    else this.#gpu.destroyBuffer(staging);
   }
 
+  /** Gives all buffers back; copies under way end. */
   dispose(): void {
-    this.#disposed = true;
-    for (const buffer of [...this.#idle.splice(0), ...this.#given.keys()]) this.#gpu.destroyBuffer(buffer);
+    const all = [...this.#idle.splice(0), ...this.#given.keys(), ...this.#busy.keys()];
+    for (const buffer of all) this.#gpu.destroyBuffer(buffer);
     this.#given.clear();
+    this.#busy.clear();
   }
 }
