@@ -355,6 +355,17 @@ it("lists who lies where, scratch marked, and leaves no region behind", () => {
   expect(host.exports.regionBytes(abi.Region.SCRATCH)).toBe(0);
 });
 
+it("keeps who lies where when its workspace is used again before anybody asks", () => {
+  const host = planWasm();
+  host.exports.regionAlloc(writeGraph(host.memory, g), abi.Region.RECORDS);
+  const range = { records: HEAP, nLeafs: g.n_leafs, nNodes: g.n_nodes };
+  const [asked, late] = [planRange(host, range), planRange(host, range)];
+  const before = structuredClone(asked.entries);
+  planRange(host, { ...range, alignment: 256 });
+  expect(late.entries).toEqual(before);
+  expect(late.entries).toBe(late.entries);
+});
+
 it("bind gives own tensors base + offset, views their root's address, externals keep theirs", () => {
   planGraph(w, g);
   const v = new DataView(w.memory.buffer);

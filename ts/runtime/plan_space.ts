@@ -196,10 +196,15 @@ export class PlanSpace {
   number(n: number, fixed: Int32Array = NONE): void {
     const [id, lower, upper] = [PlanArray.ID, PlanArray.LOWER, PlanArray.UPPER].map((a) => this.ints(a, n));
     const [bytes, offset] = [this.floats(PlanArray.BYTES, n), this.floats(PlanArray.OFFSET, n)];
-    const real = (i: number): boolean => bytes[i]! > 0 && upper![i]! > lower![i]!;
     let free = 0;
-    for (let i = 0; i < n; i++) if (real(i) && (fixed.length === 0 || offset[i]! < 0)) id![free++] = i;
-    const placed = fixed.filter(real);
+    let unit = 0;
+    for (let i = 0; i < n; i++) {
+      const size = bytes[i]!;
+      if (!(size > 0 && upper![i]! > lower![i]!) || (fixed.length > 0 && offset[i]! >= 0)) continue;
+      id![free++] = i;
+      if (free <= SEARCH_MAX && size % unit !== 0) unit = gcd(size, unit);
+    }
+    const placed = fixed.filter((i) => bytes[i]! > 0 && upper![i]! > lower![i]!);
     id!.set(placed, free);
     this.setInt(PLAN_COUNT, n);
     this.setInt(PLAN_FREE_COUNT, free);
@@ -210,13 +215,17 @@ export class PlanSpace {
       placed.reduce((top, i) => Math.max(top, offset[i]! + bytes[i]!), 0),
     );
     if (free <= SEARCH_MAX)
-      this.setFloat(PLAN_UNIT, this.#unit(id!.subarray(0, free), placed, bytes, offset));
+      this.setFloat(PLAN_UNIT, this.#unit(unit, id!.subarray(0, free), placed, bytes, offset));
   }
 
-  // What all sizes are multiples of, and all offsets that a buffer can come to rest at.
-  #unit(free: Int32Array, placed: Int32Array, bytes: Float64Array, offset: Float64Array): number {
-    let unit = 0;
-    for (let k = 0; k < free.length; k++) unit = gcd(bytes[free[k]!]!, unit);
+  // What all sizes are multiples of, `unit` those of the free, and all offsets that a buffer can come to rest at.
+  #unit(
+    unit: number,
+    free: Int32Array,
+    placed: Int32Array,
+    bytes: Float64Array,
+    offset: Float64Array,
+  ): number {
     for (const i of placed) unit = gcd(gcd(unit, bytes[i]!), offset[i]!);
     const chunk = this.float(PLAN_CHUNK);
     if (chunk < Infinity) unit = gcd(unit, chunk);

@@ -23,22 +23,16 @@ import {
   PlanArray,
 } from "../../assembly/abi.ts";
 import type { WasmMemory } from "./instance.ts";
+import {
+  chunkBytes,
+  copyColumns,
+  entriesOf,
+  type EntryColumns,
+  mostScratch,
+  type PlanEntry,
+} from "./plan_entries.ts";
 import { type PlanHost, SIZE_LIMIT, sizeError, withBlock } from "./plan_host.ts";
 import { type PlanFigures, PlanSpace, spaceLayout } from "./plan_space.ts";
-
-/** A buffer of a graph's plan: a tensor (with all that took its memory over in place) or the scratch of one step. */
-export interface PlanEntry {
-  /** alive in steps [lower, upper) */
-  readonly lower: number;
-  readonly upper: number;
-  readonly size: number;
-  /** bytes from the start of its chunk */
-  readonly offset: number;
-  readonly chunk: number;
-  /** index of the record it was made for */
-  readonly record: number;
-  readonly scratch: boolean;
-}
 
 /**
  * The plan of one backend's memory for a graph: one buffer, or several chunks where the backend's largest is too small.
@@ -52,18 +46,8 @@ export interface GraphPlan extends PlanFigures {
   readonly ms: number;
   /** largest scratch of a step, bytes; inside `peak`, outside `sum` */
   readonly scratch: number;
+  /** who lies where; made when first asked for */
   readonly entries: readonly PlanEntry[];
-}
-
-/** Where in which chunk an offset of the records lies. */
-export interface ChunkPlace {
-  readonly chunk: number;
-  readonly offset: number;
-}
-
-/** Finds the place of an offset; `chunkSize` may be Infinity. */
-export function locate(offset: number, chunkSize: number): ChunkPlace {
-  return { chunk: Math.floor(offset / chunkSize), offset: offset % chunkSize };
 }
 
 export interface RecordRange {
@@ -101,12 +85,23 @@ export function planGraph(host: PlanHost, range: RecordRange): GraphPlan {
   return withBlock(host, layout, (at) => {
     const s = new PlanSpace(host.memory, at, layout, seed);
     ask(s, range, chunkSize);
-    const kept = range.ggml === true ? attempt(host, s, chunkSize, 0, false) : decide(host, s, chunkSize);
-    const work = s.float(PLAN_WORK);
-    const scratch = kept.entries.reduce((most, e) => (e.scratch ? Math.max(most, e.size) : most), 0);
-    const ms = performance.now() - start;
-    return { ...kept, work, ms, scratch, chunkSize, ...chunked(kept, kept.entries, chunkSize) };
+    const { columns, ...kept } =
+      range.ggml === true ? attempt(host, s, chunkSize, 0, false) : decide(host, s, chunkSize);
+    const scratch = mostScratch(columns);
+    const figures = { ...kept, work: s.float(PLAN_WORK), scratch, ...chunked(kept, columns, chunkSize) };
+    return withEntries({ ...figures, chunkSize, ms: performance.now() - start }, columns);
   });
+}
+
+// Apart from the plan's making, so that what lives on keeps the columns and nothing of the host.
+function withEntries(figures: Omit<GraphPlan, "entries">, columns: EntryColumns): GraphPlan {
+  let made: PlanEntry[] | undefined;
+  return {
+    ...figures,
+    get entries(): readonly PlanEntry[] {
+      return (made ??= entriesOf(columns, figures.chunkSize));
+    },
+  };
 }
 
 // Entries of the list at most: tensors and scratches of all buffers.
@@ -136,7 +131,7 @@ function ask(s: PlanSpace, range: RecordRange, chunkSize: number): void {
 
 // A complete plan, written into the records.
 interface Attempt extends PlanFigures {
-  readonly entries: readonly PlanEntry[];
+  readonly columns: EntryColumns;
 }
 
 // Our rules first. ggml's are tried only when their bound promises less than what ours came to.
@@ -171,7 +166,7 @@ function attempt(
   }
   if (other !== undefined && s.float(PLAN_PEAK) >= other.peak) return other;
   planWrite(s.at);
-  return { ...s.figures(sum), entries: readEntries(s, n, chunkSize) };
+  return { ...s.figures(sum), columns: copyColumns(s, n) };
 }
 
 // In chunks each buffer may be pushed up by its own size.
@@ -179,8 +174,9 @@ function checkSizes(s: PlanSpace, n: number, sum: number, chunkSize: number): vo
   const bytes = s.floats(PlanArray.BYTES, n);
   let all = 0;
   for (let i = 0; i < n; i++) {
-    if (bytes[i]! > chunkSize) throw sizeError();
-    all += bytes[i]!;
+    const size = bytes[i]!;
+    if (size > chunkSize) throw sizeError();
+    all += size;
   }
   if (!(Math.max(all, sum) < (chunkSize < Infinity ? SIZE_LIMIT / 2 : SIZE_LIMIT))) throw sizeError();
 }
@@ -188,32 +184,11 @@ function checkSizes(s: PlanSpace, n: number, sum: number, chunkSize: number): vo
 // Several chunks are as large as what lies in them; whether a smaller sum of them is impossible only the bound can tell.
 function chunked(
   { peak, lowerBound, optimal }: PlanFigures,
-  entries: readonly PlanEntry[],
+  columns: EntryColumns,
   chunkSize: number,
 ): Pick<GraphPlan, "chunks" | "peak" | "optimal"> {
   if (peak <= chunkSize) return { chunks: [peak], peak, optimal };
-  const chunks = Array.from({ length: Math.ceil(peak / chunkSize) }, () => 0);
-  for (const { chunk, offset, size } of entries)
-    if (size > 0) chunks[chunk] = Math.max(chunks[chunk]!, offset + size);
+  const chunks = chunkBytes(columns, peak, chunkSize);
   const sum = chunks.reduce((bytes, n) => bytes + n, 0);
   return { chunks, peak: sum, optimal: sum <= lowerBound };
-}
-
-function readEntries(s: PlanSpace, n: number, chunkSize: number): PlanEntry[] {
-  const lower = s.ints(PlanArray.LOWER, n);
-  const upper = s.ints(PlanArray.UPPER, n);
-  const size = s.floats(PlanArray.BYTES, n);
-  const offset = s.floats(PlanArray.OFFSET, n);
-  return Array.from(s.ints(PlanArray.OWNER, n), (o, i) => {
-    const at = locate(offset[i]!, chunkSize);
-    return {
-      lower: lower[i]!,
-      upper: upper[i]!,
-      size: size[i]!,
-      offset: at.offset,
-      chunk: at.chunk,
-      record: o < 0 ? ~o : o,
-      scratch: o < 0,
-    };
-  });
 }
