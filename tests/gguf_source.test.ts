@@ -23,6 +23,7 @@ import {
   openSource,
   writeGguf,
 } from "../ts/gguf/index.ts";
+import { loadPieces } from "../ts/gguf/source.ts";
 import { Type } from "../ts/types.ts";
 import {
   LARGE,
@@ -239,6 +240,38 @@ describe("openSource", () => {
     for (const spy of spies) expect(spy).not.toHaveBeenCalled();
     vi.restoreAllMocks();
   });
+});
+
+describe("a read beside work that fails", () => {
+  it.each(["ends well", "fails"])(
+    "is waited for, and the work's error is the load's: the read %s",
+    async (how) => {
+      const log: string[] = [];
+      const part = (name: string, whole: () => void): Part => ({
+        name,
+        offset: 0,
+        nBytes: 1,
+        into: () => new Uint8Array(1),
+        whole,
+      });
+      const parts = [
+        part("first", () => {
+          log.push("work");
+          throw new RangeError("enough");
+        }),
+        part("second", () => log.push("never")),
+      ];
+      const read = async (): Promise<number> => {
+        if (log.push("read") === 1) return 1;
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        log.push("end of read");
+        if (how === "fails") throw new Error("closed");
+        return 1;
+      };
+      expect(await failure(loadPieces("here", parts, {}, read))).toEqual(new RangeError("enough"));
+      expect(log).toEqual(["read", "read", "work", "end of read"]);
+    },
+  );
 });
 
 describe("a file", () => {
