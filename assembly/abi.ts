@@ -278,7 +278,7 @@ export const NODE_BYTES = NODE_PARAMS + 4 * MAX_PARAMS;
 // Control block: the only mutable shared state beside the arena. Below the static data (memoryBase 32768), zero at start.
 
 export const CTRL = 1024;
-/** job number: workers wait for it to change */
+/** number of the job handed out to workers last: they wait for it to change */
 export const CTRL_JOB = CTRL;
 /** 1 = compute, 2 = leave */
 export const CTRL_KIND = CTRL + 4;
@@ -298,7 +298,7 @@ export const CTRL_ERROR_NODE = CTRL + 36;
 export const CTRL_ABORT = CTRL + 40;
 /** workers that have finished the job */
 export const CTRL_DONE = CTRL + 44;
-/** workers that wait for jobs */
+/** workers that have come: they wait for jobs */
 export const CTRL_READY = CTRL + 48;
 /** spins before a thread sleeps at a barrier */
 export const CTRL_SPIN = CTRL + 52;

@@ -3,6 +3,15 @@
 // One module, one memory, one instance per thread. All threads walk the same node list; before nodes that need it they meet
 // at a barrier that spins a while and then sleeps. A thread that fails sets the error cell and moves the barrier on, so the
 // others leave at once. Thread 0 hands out the job and takes part in it; workers sleep on the job number in between.
+//
+// Workers may come late: thread 0 computes alone until all have said that they are ready, and hands out no job before.
+// A worker reads the job number, then counts itself ready, then waits for the number to change. The number changes with a
+// job for all, or at the end; so a worker that is counted has seen no job and misses none, whenever it came:
+//
+//   worker    seen = JOB     READY + 1       JOB != seen? ...                         take it, DONE + 1
+//   thread 0    alone          alone     READY is all: job -> cells, JOB + 1, compute, wait for DONE
+//
+// Thread 0 alone writes nothing that workers read. The kind LEAVE stays: a worker that comes after it sees it and ends.
 
 import {
   CTRL_ABORT,
@@ -108,19 +117,20 @@ export function checkAbort(): void {
   }
 }
 
-/** Prepares a run of nodes [first, last) and wakes the workers. */
+/** Prepares a run of nodes [first, last). With workers, all of which are ready: hands them the job. */
 export function post(records: usize, first: i32, last: i32, nth: i32): void {
+  atomic.store<i32>(CTRL_ERROR, Status.OK);
+  atomic.store<i32>(CTRL_ERROR_NODE, -1);
+  if (nth == 1) return;
   store<usize>(CTRL_RECORDS, records);
   store<i32>(CTRL_FIRST, first);
   store<i32>(CTRL_LAST, last);
   store<i32>(CTRL_NTH, nth);
   store<i32>(CTRL_KIND, KIND_COMPUTE);
   atomic.store<i32>(CTRL_ARRIVED, 0);
-  atomic.store<i32>(CTRL_ERROR, Status.OK);
-  atomic.store<i32>(CTRL_ERROR_NODE, -1);
   atomic.store<i32>(CTRL_DONE, 0);
   atomic.add<i32>(CTRL_JOB, 1);
-  if (nth > 1) wake(CTRL_JOB);
+  wake(CTRL_JOB);
 }
 
 /** A worker has finished its part. */
@@ -129,7 +139,7 @@ export function done(): void {
   wake(CTRL_DONE);
 }
 
-/** Thread 0 waits until the other `nth - 1` have finished. */
+/** Thread 0 waits until the other `nth - 1` have finished. Returns a Status. */
 export function join(nth: i32): i32 {
   let n = atomic.load<i32>(CTRL_DONE);
   while (n < nth - 1) {
@@ -142,7 +152,7 @@ export function join(nth: i32): i32 {
   return atomic.load<i32>(CTRL_ERROR);
 }
 
-/** Number of the job handed out last; a worker that starts takes the next one. */
+/** Number of the job handed out last; a worker that starts reads it before it is ready, and takes the next one. */
 export function jobNumber(): i32 {
   return atomic.load<i32>(CTRL_JOB);
 }
@@ -150,18 +160,17 @@ export function jobNumber(): i32 {
 /** A worker announces itself: from now on it sees every job. */
 export function ready(): void {
   atomic.add<i32>(CTRL_READY, 1);
-  wake(CTRL_READY);
 }
 
 /** Sleeps until a job after `seen` is there. Returns its number, or -1 when the worker shall end. */
 export function nextJob(seen: i32): i32 {
-  while (!sleepWhile(CTRL_JOB, seen, i32.MAX_VALUE, LONG_NAP));
-  return load<i32>(CTRL_KIND) == KIND_LEAVE ? -1 : atomic.load<i32>(CTRL_JOB);
+  while (atomic.load<i32>(CTRL_KIND) != KIND_LEAVE && !sleepWhile(CTRL_JOB, seen, i32.MAX_VALUE, LONG_NAP));
+  return atomic.load<i32>(CTRL_KIND) == KIND_LEAVE ? -1 : atomic.load<i32>(CTRL_JOB);
 }
 
-/** Ends all workers. */
+/** Ends all workers, also those that are yet to come. */
 export function leave(): void {
-  store<i32>(CTRL_KIND, KIND_LEAVE);
+  atomic.store<i32>(CTRL_KIND, KIND_LEAVE);
   atomic.add<i32>(CTRL_JOB, 1);
   atomic.notify(CTRL_JOB, -1);
 }

@@ -36,7 +36,7 @@ export function nodeBytes(): i32 {
 export function run(records: usize, first: i32, last: i32, nth: i32): i32 {
   post(records, first, last, nth);
   computeNodes(records, first, last, 0, nth);
-  return nth > 1 ? join(nth) : join(1);
+  return join(nth);
 }
 
 /** Worker `ith`: takes jobs after number `seen` until told to leave. Returns only then. */

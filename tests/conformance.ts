@@ -26,6 +26,7 @@ interface Opened {
 async function openEngine(name: string): Promise<Opened> {
   if (name === "cpu") {
     const engine = await createEngine({ nThreads: Number(option("--threads", "1")) });
+    await engine.arrived;
     return { engine, options: {}, complaint: () => undefined };
   }
   if (name !== "webgpu") throw new TypeError(`--backend ${name}: expected cpu or webgpu`);

@@ -12,6 +12,7 @@ import simdBytes from "../build/simd.wasm";
 
 async function withEngine<T>(options: EngineOptions, use: (engine: Engine) => Promise<T>): Promise<T> {
   const engine = await createEngine({ nThreads: 1, ...options });
+  await engine.arrived;
   try {
     return await use(engine);
   } finally {

@@ -12,6 +12,7 @@ let engine: Engine;
 
 beforeAll(async () => {
   engine = await createEngine({ nThreads: 2 });
+  await engine.arrived;
 });
 
 afterAll(() => engine.dispose());

@@ -311,6 +311,7 @@ test("three threads give the bits of one", async () => {
   const [q, k, v] = [samples(64 * 11 * 6, next), samples(64 * 90 * 2, next), samples(64 * 90 * 2, next)];
   for (const nThreads of [1, 3]) {
     using engine = await createEngine({ nThreads });
+    await engine.arrived;
     using g = engine.graph();
     const tensors = [
       g.input("q", Type.F32, [64, 11, 6]),

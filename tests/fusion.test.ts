@@ -58,10 +58,12 @@ describe("norm_mul on the CPU", () => {
   afterAll(async () => {
     for (const engine of engines.values()) (await engine).dispose();
   });
-  const start = (nThreads: number, fuse: boolean): Promise<Engine> => {
+  const start = async (nThreads: number, fuse: boolean): Promise<Engine> => {
     const key = `${nThreads} ${fuse}`;
     if (!engines.has(key)) engines.set(key, createEngine({ nThreads, device: "cpu", fuse }));
-    return engines.get(key)!;
+    const engine = await engines.get(key)!;
+    await engine.arrived;
+    return engine;
   };
   const wave = (t: Tensor, step: number): Float32Array =>
     Float32Array.from({ length: t.ne.reduce((a, b) => a * b, 1) }, (_, i) => Math.cos(i * step) * 3);

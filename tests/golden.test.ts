@@ -10,6 +10,7 @@ describeWith("golden", "golden vectors", () => {
     "with %i thread(s), what is built agrees with ggml and at least 150 cases are",
     async (nThreads) => {
       const engine = await createEngine({ nThreads });
+      await engine.arrived;
       const failures: string[] = [];
       let passed = 0;
       for (const c of goldenCases()) {

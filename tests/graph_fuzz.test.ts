@@ -21,6 +21,7 @@ let three: Engine;
 beforeAll(async () => {
   one = await createEngine({ nThreads: 1 });
   three = await createEngine({ nThreads: 3 });
+  await three.arrived;
 });
 
 afterAll(() => {

@@ -11,6 +11,7 @@ let other: Engine;
 
 beforeAll(async () => {
   engine = await createEngine({ nThreads: 2 });
+  await engine.arrived;
   other = await createEngine({ nThreads: 1 });
 });
 

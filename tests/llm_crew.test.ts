@@ -53,7 +53,7 @@ describe("threads made by the page", () => {
     expect([first!.told, second!.told]).toEqual([[INIT], [{ ...INIT, ith: 2 }]]);
     second!.onmessage!({ data: "ready 2" });
     first!.onmessage!({ data: "ready 1" });
-    expect(await Promise.all(threads.map((t) => t.next(1000)))).toEqual(["ready 1", "ready 2"]);
+    expect(await Promise.all(threads.map((t) => t.next()))).toEqual(["ready 1", "ready 2"]);
   });
 
   it("are refused where the page may make none, also before anybody asks", async () => {
@@ -67,14 +67,9 @@ describe("threads made by the page", () => {
   it("that fail by an event reject whoever waits", async () => {
     const { orders } = wired();
     const thread = orders.make(undefined);
-    const answer = thread.next(1000);
+    const answer = thread.next();
     NotingWorker.made[0]!.onerror!({ message: "" });
     await expect(answer).rejects.toThrow("blocked");
-  });
-
-  it("that say nothing are given up after the time given", async () => {
-    const { orders } = wired();
-    await expect(orders.make(undefined).next(5)).rejects.toThrow("no answer");
   });
 
   it("end one by one as the model's worker asks, and all with it", async () => {

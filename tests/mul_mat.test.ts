@@ -237,6 +237,7 @@ test("three threads give the bits of one", async () => {
   const out: Float32Array[] = [];
   for (const nThreads of [1, 3]) {
     using engine = await createEngine({ nThreads });
+    await engine.arrived;
     const core = await Core.load();
     for (const type of [Type.F32, Type.F16, Type.Q4_0, Type.Q5_1, Type.Q6_K]) {
       for (const n of [1, 2, 7]) {

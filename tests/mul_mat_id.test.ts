@@ -49,6 +49,7 @@ async function weights(type: Type, m = M): Promise<Uint8Array> {
 
 async function products(type: Type, nThreads: number, build: "simd" | "relaxed"): Promise<Float32Array[]> {
   using engine = await createEngine({ nThreads, wasm: build });
+  await engine.arrived;
   using g = engine.graph();
   const a = g.weight("a", type, [K, M, X]);
   const b = g.input("b", Type.F32, [K, N, T]);
@@ -76,6 +77,7 @@ async function laid(
   nThreads: number,
 ): Promise<Uint32Array> {
   using engine = await createEngine({ nThreads, wasm: build });
+  await engine.arrived;
   const a = leaf("a", type, [K, 12, X]);
   engine.allocate([a], "weights");
   a.write(await weights(type, 12));

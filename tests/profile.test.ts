@@ -22,6 +22,7 @@ test.each([1, 2])(
   "with %i threads every node but views is timed and results stay the same",
   async (nThreads) => {
     const engine = await createEngine({ nThreads });
+    await engine.arrived;
     try {
       const plain = await run(engine);
       const profile = new Profile(engine);

@@ -283,6 +283,7 @@ test("views at whole quads are products of their rows, by one thread and three",
     [3, true],
   ] as const) {
     using engine = await createEngine({ nThreads });
+    await engine.arrived;
     const w = weightOf(engine, Type.Q5_0, 96, 20);
     if (laid) engine.toQuads([w]);
     expect(w.flags & Flag.QUADS).toBe(laid ? Flag.QUADS : 0);

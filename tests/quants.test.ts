@@ -284,6 +284,7 @@ test("casts by search give the same bytes on one thread and on three, from F32 a
   const x = samples(256 * 7, stream(5));
   const cast = async (nThreads: number, from: Type, type: Type, weighed: boolean): Promise<Uint8Array> => {
     using engine = await createEngine({ nThreads });
+    await engine.arrived;
     using g = engine.graph();
     const src = g.input("x", from, [256, 7]);
     const importance = weighed ? g.input("importance", Type.F32, [256]) : undefined;

@@ -25,6 +25,7 @@ const N = 20_000;
 
 test("a thread that never comes ends the run with a timeout, and the engine goes on with one thread", async () => {
   const engine = await createEngine({ nThreads: 2 });
+  await engine.arrived;
   const g = engine.graph();
   const x = g.input("x", Type.F32, [N]);
   const y = g.sqr(g.scale(x, 2)).asOutput();
@@ -66,6 +67,7 @@ function bound(proxy: ThreadPool, pool: ThreadPool): ThreadPool {
 /** How often two threads meet in a run of a graph over an input of N elements. */
 async function meetings(build: (g: Graph, x: Tensor) => Tensor): Promise<number> {
   const engine = await createEngine({ nThreads: 2, device: "cpu" });
+  await engine.arrived;
   const g = engine.graph();
   const x = g.input("x", Type.F32, [512, 4]);
   build(g, x).asOutput();
@@ -104,6 +106,7 @@ test("products of the same columns run side by side wherever the graph made them
 
 test("a small product is one thread's, but beside a larger one it is shared out, at no more meetings", async () => {
   const engine = await createEngine({ nThreads: 2, device: "cpu" });
+  await engine.arrived;
   const soloProducts = async (rows: readonly number[]): Promise<{ solo: boolean[]; met: number }> => {
     using g = engine.graph();
     const x = g.input("x", Type.F32, [512, 1]);

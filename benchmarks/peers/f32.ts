@@ -18,6 +18,7 @@ const require = createRequire(import.meta.url);
 
 async function slackwater({ n, threads }: Job): Promise<Run> {
   const engine = await createEngine({ nThreads: threads });
+  await engine.arrived;
   const g = engine.graph();
   const [a, b] = [g.weight("a", Type.F32, [n, n]), g.input("b", Type.F32, [n, n])];
   g.mulMat(a, b).asOutput("c");

@@ -247,5 +247,6 @@ export class RemoteBackend implements Backend {
 /** An engine over these devices and a CPU. */
 export async function engineWith(devices: readonly RemoteBackend[], nThreads = 1): Promise<Engine> {
   const cpu = await createEngine({ nThreads, device: "cpu" });
+  await cpu.arrived;
   return new Engine(cpu, [...devices, cpu.backend]);
 }

@@ -220,6 +220,7 @@ async function load(
   try {
     await readWeights(plan, quads, source, options);
     release();
+    await engine.arrived; // long since, unless the model is tiny
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
     embedder = new Embedder(engine, plan);
     const reload = (): Promise<Allocation> => loadAgain(engine, plan, open, options.layout);

@@ -1,22 +1,12 @@
 // The CPU side of an engine: the core, its memory, its threads.
 
 import { CPU_ALIGN } from "../../assembly/abi.ts";
-import { DeviceError } from "../errors.ts";
 import { readFusions } from "../graph/fusion.ts";
 import { Arena } from "./arena.ts";
 import { CpuBackend } from "./cpu.ts";
-import { type EngineOptions, type Logger, PAGE, START_PAGES } from "./options.ts";
+import { type EngineOptions, PAGE, START_PAGES } from "./options.ts";
 import { rehearse } from "./rehearsal.ts";
-import {
-  type Crew,
-  defaultThreads,
-  dismiss,
-  hire,
-  type PoolOptions,
-  reportedCores,
-  ThreadPool,
-  whyAlone,
-} from "./threads.ts";
+import { defaultThreads, dismiss, hire, reportedCores, ThreadPool, whyAlone } from "./threads.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate } from "./wasm.ts";
 
 /** Parts of an engine. */
@@ -46,22 +36,13 @@ export async function startCpu(options: EngineOptions): Promise<EngineParts & { 
     const core = instantiate(module, memory);
     core.probeDot();
     const arena = new Arena(memory, maxPages * PAGE, core);
-    const pool = startPool({ module, memory, core }, crew, logger);
+    const warn = (message: string): void => logger?.warn?.(message);
+    const pool = ThreadPool.start({ module, memory, core, warn }, crew);
     rehearse({ memory, exports: core });
     const cpu = new CpuBackend(arena, await pool, CPU_ALIGN, readFusions(options.fuse));
     return { build, core, arena, cpu };
   } catch (error) {
     dismiss(crew);
     throw error;
-  }
-}
-
-async function startPool(options: PoolOptions, crew: Crew, logger: Logger | undefined): Promise<ThreadPool> {
-  try {
-    return await ThreadPool.start(options, crew);
-  } catch (error) {
-    if (!(error instanceof DeviceError && error.code === "worker-blocked")) throw error;
-    logger?.warn?.(`${error.message}: one thread`);
-    return ThreadPool.single(options);
   }
 }

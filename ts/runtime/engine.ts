@@ -12,7 +12,7 @@ export { Engine } from "./graph_host.ts";
 export type { EngineEvent, EngineOptions, Logger } from "./options.ts";
 
 /**
- * Starts an engine: compiles the core, takes memory, starts the threads, looks for a device.
+ * Starts an engine: starts the threads, compiles the core, takes memory, looks for a device.
  *
  * @throws {TypeError} for an unknown option
  * @throws {GraphError} bad-param
@@ -52,6 +52,7 @@ async function whySlow(
   measure: typeof measureCosts,
 ): Promise<string | undefined> {
   try {
+    await engine.arrived;
     backend.costs = await measure(engine, backend.name);
     const { speed } = backend.costs;
     return speed > 1 ? undefined : `measured at ${speed.toFixed(2)} times the speed of the CPU`;

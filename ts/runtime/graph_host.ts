@@ -89,9 +89,14 @@ export class Engine implements GraphHost {
     return this.devices.at(-1)!;
   }
 
-  /** Threads of the CPU that compute. */
+  /** Threads of the CPU that compute. In Node they may still be starting; runs have one until all have come. */
   get nThreads(): number {
     return this.backend instanceof CpuBackend ? this.backend.pool.nThreads : 1;
+  }
+
+  /** Settles when all threads have come, or none will, for which there is a notice then; never rejects. */
+  get arrived(): Promise<void> {
+    return this.backend instanceof CpuBackend ? this.backend.pool.arrived : Promise.resolve();
   }
 
   /** See {@link Graph.pin}. */

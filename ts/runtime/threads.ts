@@ -1,25 +1,29 @@
 // The thread pool: starts workers with a handshake, hands out runs, ends them.
 //
 //   no shared memory, or one thread:  runs happen here
-//   this thread may block:            this is thread 0; workers 1.. sleep in wasm between runs
+//   this thread may block:            this is thread 0; workers 1.. sleep in wasm between runs. In Node nobody waits
+//                                     for them to start: until all have come, thread 0 computes alone
 //   a page's main thread:             a leader worker is thread 0; this thread awaits its message
 
 import {
   CTRL_ABORT,
   CTRL_ERROR_NODE,
   CTRL_PATIENCE,
+  CTRL_READY,
   CTRL_SPIN,
   MAX_THREADS,
   Status,
 } from "../../assembly/abi.ts";
 import workerSource from "../../build/worker.txt";
 import { builtinModule } from "../builtin.ts";
-import { DeviceError } from "../errors.ts";
+import { within } from "../within.ts";
 import type { Exports, WasmMemory, WasmModule } from "./instance.ts";
 import { runGuarded, type WorkerInit, type WorkerRun } from "./worker.ts";
 
 /** Time a worker has to answer the first message, ms. */
 const HANDSHAKE_MS = 10_000;
+/** Time for a turn of the event loop: an answer may be there, behind long work of this thread. */
+const TURN_MS = 100;
 /** Threads taken by default at most: beyond, barriers cost more than they bring on small models. */
 const DEFAULT_MAX = 8;
 /**
@@ -33,8 +37,8 @@ const PATIENCE = 600;
 /** A worker of either kind of host. */
 export interface Thread {
   post(message: WorkerInit | WorkerRun): void;
-  /** next message; rejects when the worker fails */
-  next(timeoutMs?: number): Promise<unknown>;
+  /** next message; rejects when the worker fails or is ended */
+  next(): Promise<unknown>;
   terminate(): void;
 }
 
@@ -43,6 +47,8 @@ export interface Crew {
   readonly nThreads: number;
   /** this thread may block: it is thread 0, and there is no leader among the workers */
   readonly blocking: boolean;
+  /** they start without help from this thread's event loop or a page's policy, and need not be waited for */
+  readonly late: boolean;
   readonly workers: readonly Thread[];
   /** why there are none, where there should be some */
   readonly refused?: unknown;
@@ -55,6 +61,8 @@ export interface PoolOptions {
   readonly core: Exports;
   /** how long threads wait for each other within a run, in steps of 100 ms; default a minute */
   readonly patience?: number | undefined;
+  /** hears why there is only one thread */
+  readonly warn?: ((message: string) => void) | undefined;
 }
 
 /** Makes a worker; `url` of its script, default: the one inside. */
@@ -116,14 +124,15 @@ function cellsOf(memory: WasmMemory): Int32Array {
  */
 export function hire(nThreads: number, workerUrl?: string | URL): Crew {
   const blocking = nThreads <= 1 || canBlock();
+  const late = blocking && workerUrl === undefined && nodeWorkers() !== undefined;
   const workers: Thread[] = [];
   try {
     for (let ith = blocking ? 1 : 0; ith < Math.min(nThreads, MAX_THREADS); ith++) {
       workers.push(spawn(workerUrl));
     }
-    return { nThreads, blocking, workers };
+    return { nThreads, blocking, late, workers };
   } catch (refused) {
-    return { nThreads, blocking, workers, refused };
+    return { nThreads, blocking, late, workers, refused };
   }
 }
 
@@ -132,22 +141,35 @@ export function dismiss({ workers }: Crew): void {
   for (const w of workers) w.terminate();
 }
 
+// Tells the workers what to compute with. @returns that each is ready
+function brief({ module, memory }: PoolOptions, { blocking, workers }: Crew): Promise<unknown>[] {
+  return workers.map((worker, i) => {
+    const ith = blocking ? i + 1 : i;
+    worker.post({ module, memory, ith, leader: ith === 0 });
+    return worker.next();
+  });
+}
+
 /** Threads that run node ranges together. */
 export class ThreadPool {
+  /** Settles when all workers have come, or none will; never rejects. */
+  readonly arrived: Promise<void>;
   #nThreads: number;
   readonly #core: Exports;
   readonly #memory: WasmMemory;
   #view: Int32Array;
   #workers: readonly Thread[];
   #leader: Thread | undefined;
+  #complete = false;
 
-  private constructor(options: PoolOptions, { nThreads, blocking, workers }: Crew) {
-    this.#nThreads = nThreads;
+  private constructor(options: PoolOptions, crew: Crew) {
+    this.#nThreads = crew.nThreads;
     this.#core = options.core;
     this.#memory = options.memory;
     this.#view = cellsOf(options.memory);
-    this.#workers = workers;
-    this.#leader = blocking ? undefined : workers[0];
+    this.#workers = crew.workers;
+    this.#leader = crew.blocking ? undefined : crew.workers[0];
+    this.arrived = crew.nThreads > 1 ? this.#gather(options, crew) : Promise.resolve();
   }
 
   // Plain memory that grows detaches its views.
@@ -156,50 +178,55 @@ export class ThreadPool {
     return this.#view;
   }
 
-  /** Threads that compute. */
+  /** Threads that compute; those that are still starting count. */
   get nThreads(): number {
     return this.#nThreads;
   }
 
   /** A pool without workers. */
   static single(options: PoolOptions): ThreadPool {
-    return new ThreadPool(options, { nThreads: 1, blocking: true, workers: [] });
+    return new ThreadPool(options, hire(1));
   }
 
   /**
-   * Gives a crew its module and memory, and waits for all of it.
-   *
-   * @throws {DeviceError} worker-blocked when a worker does not answer; none is left running then
+   * Gives a crew its module and memory, and waits for all of it unless it may come late. With a worker that does not come,
+   * by then or later, all are ended and this thread computes alone; `warn` hears of it.
    */
   static async start(options: PoolOptions, crew: Crew): Promise<ThreadPool> {
-    const { module, memory } = options;
-    const { nThreads, blocking, workers } = crew;
-    if (nThreads <= 1) return ThreadPool.single(options);
-    const cells = cellsOf(memory);
+    const pool = new ThreadPool(options, crew);
+    if (!crew.late) await pool.arrived;
+    return pool;
+  }
+
+  async #gather(options: PoolOptions, crew: Crew): Promise<void> {
+    const cells = this.#cells;
     cells[CTRL_PATIENCE / 4] = options.patience ?? PATIENCE;
-    cells[CTRL_SPIN / 4] = nThreads <= (reportedCores() ?? 1) ? SPIN : 0;
+    cells[CTRL_SPIN / 4] = crew.nThreads <= (reportedCores() ?? 1) ? SPIN : 0;
     try {
       if (crew.refused !== undefined) throw crew.refused;
-      workers.forEach((worker, i) => {
-        const ith = blocking ? i + 1 : i;
-        worker.post({ module, memory, ith, leader: ith === 0 });
-      });
-      await Promise.all(workers.map((worker) => worker.next(HANDSHAKE_MS)));
-    } catch (cause) {
-      dismiss(crew);
-      throw new DeviceError(
-        "worker-blocked",
-        "threads: a worker did not start; a page's policy must allow it (worker-src blob:, or pass workerUrl)",
-        { cause },
+      const answers = Promise.all(brief(options, crew));
+      await within(answers, HANDSHAKE_MS).catch(() => within(answers, TURN_MS));
+      this.#complete = true;
+    } catch {
+      if (this.#nThreads === 1) return; // disposed meanwhile
+      this.dispose();
+      options.warn?.(
+        "threads: a worker did not start; a page's policy must allow it (worker-src blob:, or pass workerUrl): one thread",
       );
     }
-    return new ThreadPool(options, crew);
+  }
+
+  // Threads for the next run. Once all workers are counted they take every job; see assembly/control.ts.
+  #present(): number {
+    const n = this.#workers.length;
+    this.#complete ||= n > 0 && Atomics.load(this.#cells, CTRL_READY / 4) >= n;
+    return this.#complete ? this.#nThreads : 1;
   }
 
   /** Runs nodes [first, last). Resolves at once where this thread computes itself. */
   run(records: number, first: number, last: number): Status | Promise<Status> {
     this.#cells[CTRL_ABORT / 4] = 0;
-    if (this.#leader === undefined) return runGuarded(this.#core, records, first, last, this.nThreads);
+    if (this.#leader === undefined) return runGuarded(this.#core, records, first, last, this.#present());
     this.#leader.post({ records, first, last, nth: this.nThreads });
     return this.#leader.next().catch(() => Status.TIMEOUT) as Promise<Status>; // it died, or was ended
   }
@@ -216,19 +243,19 @@ export class ThreadPool {
 
   /** Ends all workers; later runs happen on this thread alone. */
   dispose(): void {
-    if (this.#workers.length === 0) return;
+    if (this.#nThreads === 1) return;
+    this.#nThreads = 1;
     this.#core.leave();
     for (const w of this.#workers) w.terminate();
     this.#workers = [];
     this.#leader = undefined;
-    this.#nThreads = 1;
   }
 }
 
 interface NodeWorker {
   postMessage(message: unknown): void;
-  on(event: string, listener: (value: unknown) => void): void;
-  off(event: string, listener: (value: unknown) => void): void;
+  on(event: "error" | "exit", listener: (value: unknown) => void): void;
+  once(event: "message", listener: (value: unknown) => void): void;
   ref(): void;
   unref(): void;
   terminate(): Promise<number>;
@@ -238,10 +265,16 @@ interface WorkerThreads {
   readonly Worker: new (source: string | URL, options: { eval: boolean }) => NodeWorker;
 }
 
+// Node's kind of workers, where it is this script that makes them and of this kind.
+function nodeWorkers(): WorkerThreads | undefined {
+  if (make !== undefined || "document" in globalThis) return undefined;
+  return builtinModule<WorkerThreads>("node:worker_threads");
+}
+
 function spawn(url: string | URL | undefined): Thread {
   if (make !== undefined) return make(url);
-  const node = builtinModule<WorkerThreads>("node:worker_threads");
-  if (node === undefined || "document" in globalThis) return webThread(url);
+  const node = nodeWorkers();
+  if (node === undefined) return webThread(url);
   return nodeThread(new node.Worker(url ?? workerSource, { eval: url === undefined }));
 }
 
@@ -249,30 +282,29 @@ function spawn(url: string | URL | undefined): Thread {
 function nodeThread(worker: NodeWorker): Thread {
   worker.unref();
   let failed: unknown;
-  worker.on("error", (error) => (failed ??= error)); // it may fail before anybody waits for it
+  let tell: ((reason: unknown) => void) | undefined;
+  // It may fail before anybody waits for it.
+  const fail = (reason: unknown): void => {
+    failed ??= reason;
+    tell?.(failed);
+  };
+  worker.on("error", fail);
+  worker.on("exit", () => fail(new Error("ended")));
   return {
     post: (message) => worker.postMessage(message),
-    next: (timeoutMs) =>
-      new Promise((resolve, reject) => {
-        if (failed !== undefined) return reject(failed);
-        const timer =
-          timeoutMs === undefined
-            ? undefined
-            : setTimeout(() => settle(reject)(new Error("no answer")), timeoutMs);
-        const settle = (f: (value: unknown) => void) => (value: unknown) => {
-          clearTimeout(timer);
-          worker.off("message", onMessage);
-          worker.off("error", onError);
-          worker.unref();
-          f(value);
-        };
-        const onMessage = settle(resolve);
-        const onError = settle(reject);
-        worker.on("message", onMessage);
-        worker.on("error", onError);
-        worker.ref();
-      }),
-    terminate: () => void worker.terminate(),
+    next: () => {
+      if (failed !== undefined) return Promise.reject(failed as Error);
+      worker.ref();
+      const answer = new Promise((resolve, reject) => {
+        tell = reject;
+        worker.once("message", resolve);
+      });
+      return answer.finally(() => worker.unref());
+    },
+    terminate: () => {
+      void worker.terminate();
+      fail(new Error("ended"));
+    },
   };
 }
 
@@ -290,17 +322,11 @@ export function webThread(url: string | URL | undefined): Thread {
   worker.onerror = (e) => give(new Error(e.message || "the worker was blocked"));
   return {
     post: (message) => worker.postMessage(message),
-    next: (timeoutMs) =>
+    next: () =>
       new Promise((resolve, reject) => {
         if (failed !== undefined) return reject(failed);
-        const timer =
-          timeoutMs === undefined ? undefined : setTimeout(() => reject(new Error("no answer")), timeoutMs);
-        give = (reason) => {
-          clearTimeout(timer);
-          reject(reason);
-        };
+        give = reject;
         worker.onmessage = (e) => {
-          clearTimeout(timer);
           give = keep;
           if (blob !== undefined) URL.revokeObjectURL(blob);
           resolve(e.data);

@@ -58,6 +58,7 @@ function start(port: Port): void {
     const { module, memory, ith, leader } = data as WorkerInit;
     core = instanceOf(module, memory);
     const seen = core.jobNumber();
+    core.ready();
     port.postMessage("ready");
     if (!leader) serve(core, ith, seen);
   });

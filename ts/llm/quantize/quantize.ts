@@ -70,6 +70,7 @@ export async function* quantizeGguf(
   try {
     const types = targetTypes(file, mixture, importance !== undefined, options);
     engine = await createEngine({ nThreads });
+    await engine.arrived;
     const converter = new Converter(engine);
     const parts = { file, types, metadata: metadataOf(file, mixture), importance };
     return yield* chunks(parts, converter, source, options);

@@ -4,7 +4,6 @@
 // one condition variable, as if announcing the new one to the debugger had woken it and not its maker. A page does not wait.
 
 import { type MakeThread, type Thread, webThread } from "../../runtime/threads.ts";
-import { within } from "../../within.ts";
 
 /** What a model's worker wants of its page for one of its threads. */
 export type ThreadOrder =
@@ -88,7 +87,7 @@ export class Orders {
     this.#post({ kind: "hire", thread, url: url === undefined ? undefined : String(url) });
     return {
       post: (message) => this.#post({ kind: "brief", thread, message }),
-      next: (timeoutMs) => within(first, timeoutMs),
+      next: () => first,
       terminate: () => {
         this.hear({ kind: "thread", thread, failed: "ended" });
         this.#news.delete(thread);
