@@ -157,24 +157,27 @@ describe.each(BUILDS)("quads, %s", (build) => {
     }
   });
 
-  test("Q8_0 has the same bits before the engine's dot is probed and after, when it may take any byte", async () => {
-    const [core, wide] = [await Core.load(build), await Core.load(build)];
-    wide.probeDot();
-    for (const [blocks, m, n] of [
-      [1, 4, 1],
-      [3, 12, 2],
-      [5, 36, 5],
-      [9, 20, 33],
-    ] as const) {
-      const k = 32 * blocks;
-      const results = [core, wide].map((one) => {
-        one.reset();
-        const a = quads(one, Type.Q8_0, k, m, weights(Type.Q8_0, k, m, n));
-        return bits(product(one, a, activations(one, Type.Q8_0, k, n)));
-      });
-      expect(results[1]).toEqual(results[0]);
-    }
-  });
+  test.each(TYPES)(
+    "%s has the same bits before the engine's dot is probed and after, when it may take any byte",
+    async (_, type) => {
+      const [core, wide] = [await Core.load(build), await Core.load(build)];
+      wide.probeDot();
+      for (const [blocks, m, n] of [
+        [1, 4, 1],
+        [3, 12, 2],
+        [5, 36, 5],
+        [9, 20, 33],
+      ] as const) {
+        const k = typeInfo(type)!.blockSize * blocks;
+        const results = [core, wide].map((one) => {
+          one.reset();
+          const a = quads(one, type, k, m, weights(type, k, m, n));
+          return bits(product(one, a, activations(one, type, k, n)));
+        });
+        expect(results[1]).toEqual(results[0]);
+      }
+    },
+  );
 
   test.each(TYPES)("get_rows of %s has the bits of file order", async (_, type) => {
     const core = await Core.load(build);

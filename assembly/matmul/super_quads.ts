@@ -4,6 +4,7 @@
 // and so are the columns, never split, but for their sums (quadSums).
 
 import { Type } from "../abi";
+import { WIDE_UNSIGNED, wideDot } from "../math/dot";
 import {
   EVEN,
   LIFT,
@@ -26,7 +27,7 @@ import {
 import { FIVES } from "../quants/quad_codes";
 import { bytesOf, codesAt, formOf, hasMin, hasTable, levelZero, zeroOf } from "../quants/quad_types";
 import { scalesIQ4_XS, scalesQ3_K } from "../quants/quads_256";
-import { X16, dotFour, five32, inParts, levels32, levelsOf, nibbles32, term } from "./quads";
+import { X16, dotFour, five32, inParts, levels32, levelsOf, nibbles32, nibblesInPlace, term } from "./quads";
 
 /** `quads` quads of rows at pw times the column of `nb` super-blocks at px; results to f32 at py. */
 export function dotSuperQuads(type: i32, pw: usize, quads: i32, nb: i32, px: usize, py: usize): void {
@@ -82,9 +83,18 @@ function weighSigned(v: v128, s: usize, acc: v128): v128 {
   return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(v, 8), v128.load32_splat(s, 4)));
 }
 
-// Types whose scales serve 32 weights.
+// Types whose scales serve 32 weights; `inPlace`: nibblesInPlace() for those of nibbles.
 @inline
-function wideOf(type: i32, parts: bool, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+function wideOf(
+  type: i32,
+  parts: bool,
+  inPlace: bool,
+  w: usize,
+  nb: i32,
+  px: usize,
+  y: usize,
+  end: usize,
+): void {
   const five = formOf(type) == FIVES;
   const m = quadMask(five ? X1F : X0F);
   const m07 = five ? quadMask(X07) : m;
@@ -138,7 +148,9 @@ function wideOf(type: i32, parts: bool, w: usize, nb: i32, px: usize, y: usize, 
             ? five32(p, x, i32x4.splat(0), m, m07, m18, m08, m10, even)
             : hasTable(type)
               ? levels32(p, x, i32x4.splat(0), m, even, table, rest, parts)
-              : nibbles32(p, x, i32x4.splat(0), m, even);
+              : inPlace
+                ? nibblesInPlace(p, x, i32x4.splat(0), m)
+                : nibbles32(p, x, i32x4.splat(0), m, even);
           const scale = hasMin(type) ? v128.and(scales, low) : i32x4.shr_s(i32x4.shl(scales, 24), 24);
           acc = i32x4.add(acc, i32x4.mul(i, scale));
           scales = i32x4.shr_u(scales, 8);
@@ -159,20 +171,21 @@ function wideOf(type: i32, parts: bool, w: usize, nb: i32, px: usize, y: usize, 
 }
 
 function quadsQ4_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  wideOf(Type.Q4_K, false, w, nb, px, y, end);
+  if (wideDot() == WIDE_UNSIGNED) wideOf(Type.Q4_K, false, true, w, nb, px, y, end);
+  else wideOf(Type.Q4_K, false, false, w, nb, px, y, end);
 }
 
 function quadsQ5_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  wideOf(Type.Q5_K, false, w, nb, px, y, end);
+  wideOf(Type.Q5_K, false, false, w, nb, px, y, end);
 }
 
 function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  wideOf(Type.IQ4_XS, false, w, nb, px, y, end);
+  wideOf(Type.IQ4_XS, false, false, w, nb, px, y, end);
 }
 
 // IQ4_XS inParts().
 function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) wideOf(Type.IQ4_XS, true, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) wideOf(Type.IQ4_XS, true, false, w, nb, px, y, end);
 }
 
 // 16 two-bit weights of four rows at w.
