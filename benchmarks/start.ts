@@ -1,7 +1,7 @@
-// How long until an engine is ready and until all its threads are there, and loading a file against a bare read of it:
-// `npm run start -- [--threads 2] [--rounds 9] [--shapes 135m] [--types Q8_0] [--json]`. Engines are the first of their
-// process; reads and loads alternate in one process, after a round that is not counted. The bars: 50 ms; load at 0.8 of
-// the read.
+// How long until an engine of the built package is ready and until all its threads are there, and loading a file against a
+// bare read of it: `npm run start -- [--threads 2] [--rounds 9] [--shapes 135m] [--types Q8_0] [--json]`. Engines are the
+// first of their process; reads and loads alternate in one process, after a round that is not counted. The bars: 50 ms;
+// load at 0.8 of the read.
 import { parseArgs } from "node:util";
 import { median, report, round, runChild } from "./measure.ts";
 import type { StartJob } from "./peers/start.ts";
