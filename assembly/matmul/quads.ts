@@ -46,6 +46,12 @@ export function inParts(): bool {
   return ASC_FEATURE_RELAXED_SIMD && wideDot() == WIDE_NONE;
 }
 
+/** True when the engine's dot takes any byte as unsigned, as high nibbles in their places are. */
+@inline
+export function highInPlace(): bool {
+  return wideDot() == WIDE_UNSIGNED;
+}
+
 /** `quads` quads of rows at pw times the column of `nb` blocks at px; results to f32 at py. */
 export function dotQuads(type: i32, pw: usize, quads: i32, nb: i32, px: usize, py: usize): void {
   const end = py + ((<usize>quads) << 4);
@@ -81,47 +87,30 @@ export function dotFour(x: usize, q: v128, acc: v128, even: v128): v128 {
   }
 }
 
-/** Four rows of 32 weights in nibbles at w. */
+// High nibbles, or 16 times them, in their places.
 @inline
-export function nibbles32(w: usize, x: usize, seed: v128, m: v128, even: v128): v128 {
+function highNibbles(v: v128, m: v128, inPlace: bool): v128 {
+  return inPlace ? v128.andnot(v, m) : bitsFrom(v, 4, m);
+}
+
+/** Four rows of 32 weights in nibbles at w; `inPlace`, where highInPlace(): the high ones are not moved but their sum is. */
+@inline
+export function nibbles32(w: usize, x: usize, seed: v128, m: v128, even: v128, inPlace: bool): v128 {
   let i = seed;
   let j = i32x4.splat(0);
   let v = v128.load(w);
   i = dotFour(x, v128.and(v, m), i, even);
-  j = dotFour(x + X16, bitsFrom(v, 4, m), j, even);
+  j = dotFour(x + X16, highNibbles(v, m, inPlace), j, even);
   v = v128.load(w, 16);
   i = dotFour(x + 4, v128.and(v, m), i, even);
-  j = dotFour(x + X16 + 4, bitsFrom(v, 4, m), j, even);
+  j = dotFour(x + X16 + 4, highNibbles(v, m, inPlace), j, even);
   v = v128.load(w, 32);
   i = dotFour(x + 8, v128.and(v, m), i, even);
-  j = dotFour(x + X16 + 8, bitsFrom(v, 4, m), j, even);
+  j = dotFour(x + X16 + 8, highNibbles(v, m, inPlace), j, even);
   v = v128.load(w, 48);
   i = dotFour(x + 12, v128.and(v, m), i, even);
-  j = dotFour(x + X16 + 12, bitsFrom(v, 4, m), j, even);
-  return i32x4.add(i, j);
-}
-
-/**
- * The same where wideDot() is WIDE_UNSIGNED: high nibbles stay in their places, as 16 times the codes. Activations by added
- * addresses: V8 makes an instruction of its own of the offset of a splatting load.
- */
-@inline
-export function nibblesInPlace(w: usize, x: usize, seed: v128, m: v128): v128 {
-  let i = seed;
-  let j = i32x4.splat(0);
-  let v = v128.load(w);
-  i = dotq(v128.load32_splat(x), v128.and(v, m), i);
-  j = dotq(v128.load32_splat(x + 16), v128.andnot(v, m), j);
-  v = v128.load(w, 16);
-  i = dotq(v128.load32_splat(x + 4), v128.and(v, m), i);
-  j = dotq(v128.load32_splat(x + 20), v128.andnot(v, m), j);
-  v = v128.load(w, 32);
-  i = dotq(v128.load32_splat(x + 8), v128.and(v, m), i);
-  j = dotq(v128.load32_splat(x + 24), v128.andnot(v, m), j);
-  v = v128.load(w, 48);
-  i = dotq(v128.load32_splat(x + 12), v128.and(v, m), i);
-  j = dotq(v128.load32_splat(x + 28), v128.andnot(v, m), j);
-  return i32x4.add(i, i32x4.shr_s(j, 4));
+  j = dotFour(x + X16 + 12, highNibbles(v, m, inPlace), j, even);
+  return i32x4.add(i, inPlace ? i32x4.shr_s(j, 4) : j);
 }
 
 // acc += levels of four codes; in parts: and what goes beyond.
@@ -202,7 +191,7 @@ export function five32(
   return i32x4.add(i, dotFour(x + X16 + 12, v128.or(bitsFrom(e, 5, m07), top), j, even));
 }
 
-// Any type but Q8_0; `inPlace`: nibblesInPlace() for those of nibbles.
+// Any type but Q8_0; `parts` as in levels32(), `inPlace` as in nibbles32().
 @inline
 function blocksOf(
   type: i32,
@@ -240,9 +229,7 @@ function blocksOf(
         ? five32(p, x, seed, m, m07, m18, m08, m10, even)
         : hasTable(type)
           ? levels32(p, x, seed, m, even, table, rest, parts)
-          : inPlace
-            ? nibblesInPlace(p, x, seed, m)
-            : nibbles32(p, x, seed, m, even);
+          : nibbles32(p, x, seed, m, even, inPlace);
       const scales = exponents ? powers(w, lifted, lift) : liftedScales(w, lifted, lift);
       const v = term(i, scales, v128.load32_splat(d));
       const min = hasMin(type) ? f32x4.mul(liftedScales(w + 8, lifted, lift), s) : s;
@@ -253,12 +240,12 @@ function blocksOf(
 }
 
 function quadsQ4_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (wideDot() == WIDE_UNSIGNED) blocksOf(Type.Q4_0, false, true, w, nb, px, y, end);
+  if (highInPlace()) blocksOf(Type.Q4_0, false, true, w, nb, px, y, end);
   else blocksOf(Type.Q4_0, false, false, w, nb, px, y, end);
 }
 
 function quadsQ4_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (wideDot() == WIDE_UNSIGNED) blocksOf(Type.Q4_1, false, true, w, nb, px, y, end);
+  if (highInPlace()) blocksOf(Type.Q4_1, false, true, w, nb, px, y, end);
   else blocksOf(Type.Q4_1, false, false, w, nb, px, y, end);
 }
 

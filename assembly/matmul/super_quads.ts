@@ -4,7 +4,6 @@
 // and so are the columns, never split, but for their sums (quadSums).
 
 import { Type } from "../abi";
-import { WIDE_UNSIGNED, wideDot } from "../math/dot";
 import {
   EVEN,
   LIFT,
@@ -27,7 +26,7 @@ import {
 import { FIVES } from "../quants/quad_codes";
 import { bytesOf, codesAt, formOf, hasMin, hasTable, levelZero, zeroOf } from "../quants/quad_types";
 import { scalesIQ4_XS, scalesQ3_K } from "../quants/quads_256";
-import { X16, dotFour, five32, inParts, levels32, levelsOf, nibbles32, nibblesInPlace, term } from "./quads";
+import { X16, dotFour, five32, highInPlace, inParts, levels32, levelsOf, nibbles32, term } from "./quads";
 
 /** `quads` quads of rows at pw times the column of `nb` super-blocks at px; results to f32 at py. */
 export function dotSuperQuads(type: i32, pw: usize, quads: i32, nb: i32, px: usize, py: usize): void {
@@ -83,7 +82,7 @@ function weighSigned(v: v128, s: usize, acc: v128): v128 {
   return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(v, 8), v128.load32_splat(s, 4)));
 }
 
-// Types whose scales serve 32 weights; `inPlace`: nibblesInPlace() for those of nibbles.
+// Types whose scales serve 32 weights; `parts` as in levels32(), `inPlace` as in nibbles32().
 @inline
 function wideOf(
   type: i32,
@@ -148,9 +147,7 @@ function wideOf(
             ? five32(p, x, i32x4.splat(0), m, m07, m18, m08, m10, even)
             : hasTable(type)
               ? levels32(p, x, i32x4.splat(0), m, even, table, rest, parts)
-              : inPlace
-                ? nibblesInPlace(p, x, i32x4.splat(0), m)
-                : nibbles32(p, x, i32x4.splat(0), m, even);
+              : nibbles32(p, x, i32x4.splat(0), m, even, inPlace);
           const scale = hasMin(type) ? v128.and(scales, low) : i32x4.shr_s(i32x4.shl(scales, 24), 24);
           acc = i32x4.add(acc, i32x4.mul(i, scale));
           scales = i32x4.shr_u(scales, 8);
@@ -171,7 +168,7 @@ function wideOf(
 }
 
 function quadsQ4_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (wideDot() == WIDE_UNSIGNED) wideOf(Type.Q4_K, false, true, w, nb, px, y, end);
+  if (highInPlace()) wideOf(Type.Q4_K, false, true, w, nb, px, y, end);
   else wideOf(Type.Q4_K, false, false, w, nb, px, y, end);
 }
 
