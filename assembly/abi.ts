@@ -306,6 +306,8 @@ export const CTRL_SPIN = CTRL + 52;
 export const CTRL_PATIENCE = CTRL + 56;
 /** how the relaxed dot takes bytes beyond 0..127: WIDE_NONE, WIDE_UNSIGNED or WIDE_SIGNED (assembly/selftest.ts) */
 export const CTRL_WIDE = CTRL + 60;
+/** 256 where the engine is taken to pack two operations on neighbouring vectors into one, else 0 */
+export const CTRL_VECTORS = CTRL + 64;
 /** barrier generation; a cache line of its own, for whoever waits reads it over and over */
 export const CTRL_PHASE = CTRL + 128;
 

@@ -1,4 +1,4 @@
-// Matrix products of each type against the roofs of the machine, one thread: `npm run kernels -- [--types ..] [--wasm simd]`.
+// Matrix products of each type against the roofs of the machine, one thread: `npm run kernels -- [--types ..] [--wasm simd] [--vectors 256]`.
 // Decode: GB of weights per second, from memory (cycling over 512 MiB) and from the caches (one matrix), medians and the
 // best run, in a table of its own at the end. Prompt: GOP/s of 2 per weight and column.
 import { parseArgs } from "node:util";
@@ -16,6 +16,7 @@ const { values } = parseArgs({
     },
     columns: { type: "string", default: "1,4,64,512" },
     wasm: { type: "string", default: "relaxed" },
+    vectors: { type: "string", default: "128" },
     layout: { type: "string", default: "quads" },
     k: { type: "string", default: "4096" },
   },
@@ -45,7 +46,11 @@ interface Rates {
 }
 
 async function timed(type: Type, columns: number, count: number): Promise<Rates> {
-  using engine = await createEngine({ nThreads: 1, wasm: values.wasm as "simd" | "relaxed" });
+  using engine = await createEngine({
+    nThreads: 1,
+    wasm: values.wasm as "simd" | "relaxed",
+    vectors: Number(values.vectors) as 128 | 256,
+  });
   const g = products(engine, type, columns, count);
   const { blockSize, typeSize } = typeInfo(type)!;
   const amount = columns === 1 ? ((K * ROWS) / blockSize) * typeSize * count : 2 * K * ROWS * columns * count;
@@ -95,4 +100,9 @@ for (const name of values.types.split(",")) {
   }
 }
 if (decode.length > 0) console.table(decode);
-report("kernels", rows, { build: values.wasm, layout: values.layout, shape: [K, ROWS] });
+report("kernels", rows, {
+  build: values.wasm,
+  vectors: values.vectors,
+  layout: values.layout,
+  shape: [K, ROWS],
+});

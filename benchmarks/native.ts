@@ -1,5 +1,5 @@
 // Ours and native llama.cpp (node-llama-cpp) side by side, A B B A: `npm run native -- [--shapes ..] [--types ..]
-// [--threads 1,2] [--rounds N] [--reps N] [--pp N] [--tg N] [--models DIR]`. Each round is a process of its own.
+// [--threads 1,2] [--vectors 256|128] [--rounds N] [--reps N] [--pp N] [--tg N] [--models DIR]`. Each round is a process of its own.
 // Ratios are ours over theirs, of the medians of all repetitions: by wall clock, and by processor time, which other load
 // on the machine hardly moves.
 import { parseArgs } from "node:util";
@@ -18,6 +18,7 @@ const { values } = parseArgs({
     tg: { type: "string", default: "64" },
     models: { type: "string", default: MODELS },
     wasm: { type: "string" },
+    vectors: { type: "string", default: "256" },
   },
 });
 const [OURS, THEIRS] = ["slackwater", "node-llama-cpp"] as const;
@@ -80,8 +81,8 @@ async function compare(shape: string, type: string, threads: number): Promise<ob
   const path = model(values.models, shape, type);
   const peers = { [OURS]: new Peer(), [THEIRS]: new Peer() };
   await inTurn([OURS, THEIRS], rounds, async (peer, i) => {
-    const wasm = values.wasm as Job["wasm"];
-    const job: Job = { peer, model: path, threads, pp, tg, reps, ...(wasm === undefined ? {} : { wasm }) };
+    const ways = { wasm: values.wasm as Job["wasm"], vectors: Number(values.vectors) as Job["vectors"] };
+    const job: Job = { peer, model: path, threads, pp, tg, reps, ...ways };
     const times = await runChild("peers/run.js", job);
     peers[peer as typeof OURS].add(times);
     console.error(

@@ -1,6 +1,6 @@
 // Our own engine in two ways, A B B A: `npm run ours -- --vary build` (baseline against relaxed: the bars are 0.45 of the
 // prompt rate and 0.5 of the generation rate) or `--vary threads` (two against one: 1.85 for the prompt; for generation
-// 0.9 of what the read roofs of one and two threads allow) [--shapes 0.5b] [--types Q4_0] [--rounds N] [--reps N] [--pp N]
+// 0.9 of what the read roofs of one and two threads allow) or `--vary vectors` (256 bits against 128) [--shapes 0.5b] [--types Q4_0] [--rounds N] [--reps N] [--pp N]
 // [--tg N] [--models DIR] [--json]. Each round is a process of its own. Ratios are of medians and, which other load on the
 // machine distorts less, of the best repetitions.
 import { parseArgs } from "node:util";
@@ -28,13 +28,15 @@ const [rounds, reps, pp, tg] = [values.rounds, values.reps, values.pp, values.tg
   number,
   number,
 ];
-if (values.vary !== "build" && values.vary !== "threads") throw new TypeError(`ours: --vary ${values.vary}`);
 
-/** The two ways: the ratio is the first over the second. */
-const WAYS: Readonly<Record<string, Partial<Job>>> =
-  values.vary === "build"
-    ? { simd: { wasm: "simd", threads: 1 }, relaxed: { wasm: "relaxed", threads: 1 } }
-    : { "2 threads": { threads: 2 }, "1 thread": { threads: 1 } };
+/** What is varied, in two ways: the ratio is the first over the second. */
+const VARIED: Readonly<Record<string, Readonly<Record<string, Partial<Job>>>>> = {
+  build: { simd: { wasm: "simd", threads: 1 }, relaxed: { wasm: "relaxed", threads: 1 } },
+  threads: { "2 threads": { threads: 2 }, "1 thread": { threads: 1 } },
+  vectors: { "256 bits": { vectors: 256, threads: 1 }, "128 bits": { vectors: 128, threads: 1 } },
+};
+const WAYS = VARIED[values.vary] ?? {};
+if (!(values.vary in VARIED)) throw new TypeError(`ours: --vary ${values.vary}`);
 const names = Object.keys(WAYS);
 
 type Rates = Record<"pp" | "tg", number[]>;

@@ -17,5 +17,5 @@ export async function engineOver(backend: GpuBackend): Promise<Engine> {
   const { memory, maxPages } = createMemory(32, false, 65536);
   const exports = instantiate(core.module, memory);
   const arena = new Arena(memory, maxPages * 65536, exports);
-  return new Engine({ build: core.build, core: exports, arena }, [backend]);
+  return new Engine({ build: core.build, vectors: 128, core: exports, arena }, [backend]);
 }

@@ -21,6 +21,17 @@ const HOSTS = join(ROOT, "tests/hosts");
 const LIMIT_MS = 60_000;
 const TEST_MS = 2 * LIMIT_MS;
 
+// As the scripts of package.json bundle what imports the sources.
+const LOADER = { ".wasm": "binary", ".txt": "text" } as const;
+
+/** What tests/hosts/vector_bits.ts prints. */
+interface VectorRun {
+  readonly vectors: number;
+  readonly build: string;
+  /** digests by name */
+  readonly results: Readonly<Record<string, string>>;
+}
+
 const BROWSERS = [
   { name: "Chromium", needs: [CHROMIUM, PLAYWRIGHT], start: startChromium },
   { name: "Firefox", needs: [FIREFOX, PUPPETEER], start: startFirefox },
@@ -73,6 +84,45 @@ describeWith("models", "generation, embeddings and chat", () => {
       },
       3 * LIMIT_MS,
     );
+
+    describe.each(RUNTIMES.filter((r) => ["Node 24", "Node 26"].includes(r.name)))("$name", ({ command }) => {
+      let script: string;
+      beforeAll(async () => {
+        script = join(ROOT, "build/vector_bits.js");
+        const entry = join(HOSTS, "vector_bits.ts");
+        const common = { format: "esm", platform: "node", target: "es2022" } as const;
+        await bundle({ entryPoints: [entry], outfile: script, loader: LOADER, ...common });
+      });
+
+      // Optimised from the first call on, as all code is that the pass sees.
+      async function resultsOf(build: string, bits: number): Promise<Ended> {
+        const args = ["--no-liftoff", "--trace-wasm-revectorize", script, build, String(bits)];
+        return runCommand(command, args, { limitMs: LIMIT_MS, cwd: ROOT, env: { NODE_OPTIONS: "" } });
+      }
+
+      itNeeds(
+        [command],
+        "products of all types and random graphs keep their bits with vectors of 256 bits, in both builds",
+        async () => {
+          const seen: VectorRun[] = [];
+          for (const build of ["relaxed", "simd"]) {
+            for (const bits of [128, 256]) {
+              const { code, stdout } = await resultsOf(build, bits);
+              expect(code).toBe(0);
+              const said = JSON.parse(stdout.trimEnd().split("\n").at(-1)!) as VectorRun;
+              expect(said).toMatchObject({ build, vectors: bits });
+              // the pass is at work only when it is asked for
+              if (bits === 128) expect(stdout).not.toContain("Revec");
+              else expect(stdout.match(/Decided? to vectorize/g)?.length).toBeGreaterThan(10);
+              seen.push(said);
+            }
+          }
+          expect(Object.keys(seen[0]!.results).length).toBeGreaterThan(1500);
+          for (const { results } of seen) expect(results).toEqual(seen[0]!.results);
+        },
+        3 * LIMIT_MS,
+      );
+    });
 
     for (const runtime of RUNTIMES) {
       const needs = [runtime.command];

@@ -5,7 +5,7 @@
 // as one stream. More: panels of eight rows. All ways sum an element in the same order.
 
 import { Flag, Type } from "../abi";
-import { WIDE_NONE, wideDot } from "../math/dot";
+import { WIDE_NONE, pairsVectors, wideDot } from "../math/dot";
 import { PANEL_ROWS, dotRows, panelBytes, unpackPanel } from "../matmul/blocks";
 import {
   SEEDED,
@@ -24,7 +24,7 @@ import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
 import { dotSuperQuads, quadSums } from "../matmul/super_quads";
 import { SUPER_TILE_BYTES, superTile } from "../matmul/super_tile";
-import { SIX, tile, tileSix } from "../matmul/tile";
+import { SIX, tile, tileSix, tileTwelve } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
 import { PAIR_ROWS } from "../quants/quad";
@@ -37,6 +37,8 @@ const PANEL_COLUMNS: i32 = 4;
 const COLUMNS: i32 = 64;
 const COLUMNS_MAX: i32 = 256;
 const ELEMENTS: i32 = 1 << 20;
+// Bytes of the tiles of a pair of groups.
+const TILES_BYTES: usize = 2 * SUPER_TILE_BYTES;
 // Columns from which they stand in groups of six, where those are worth it.
 const SIX_COLUMNS: i32 = 12;
 // Rows that go through all columns before the next ones, when there are two or three columns.
@@ -195,7 +197,7 @@ function quantPanels(
     const rows = min(PANEL_ROWS, a.ne1 - r);
     const pw = pa + <usize>r * a.nb1;
     const end = pa + <usize>(a.ne1 - 1) * a.nb1 + 1; // of a view the last row may be the last bytes of memory
-    unpack(a, pw, rows, nb, scratch + SUPER_TILE_BYTES);
+    unpack(a, pw, rows, nb, scratch + TILES_BYTES);
     panelTimes(n, columns, six, rows, pw + PANEL_ROWS * a.nb1, end, pd + ((<usize>r) << 2), scratch);
   }
 }
@@ -218,7 +220,7 @@ function groupBytesOf(a: Node): usize {
 // Where the groups start.
 function groupsAt(a: Node, scratch: usize): usize {
   const nb = a.ne0 / blockSize(a.type);
-  return scratch + SUPER_TILE_BYTES + (hasSupers(a) ? superPanelBytes(nb) : panelBytes(nb));
+  return scratch + TILES_BYTES + (hasSupers(a) ? superPanelBytes(nb) : panelBytes(nb));
 }
 
 // Are the lanes of a group two columns?
@@ -259,22 +261,32 @@ function panelTimes(
   const a = n.src0!;
   const nb = a.ne0 / blockSize(a.type);
   const split = isSplit(a);
-  const panel = scratch + SUPER_TILE_BYTES;
+  const panel = scratch + TILES_BYTES;
   const group = groupBytesOf(a);
   const supers = hasSupers(a);
   const kind = spreadFor(a.type, inQuads(a), true);
   const weights = weightsFor(a.type, inQuads(a));
   const ahead = (PANEL_ROWS * a.nb1) / columns;
+  const pairs = pairsVectors() && !split;
   let p = groupsAt(a, scratch);
   for (let c = 0; c < columns;) {
-    const lanes = c < six ? SIX : split ? 2 : 4;
+    const width = c < six ? SIX : split ? 2 : 4;
+    const pair = pairs && (c < six ? c + SIX < six : supers && c + 4 < columns);
+    const lanes = pair ? 2 * width : width;
+    const bytes = c < six ? (group * SIX) / 4 : group;
     fetch(next, min(next + ahead * lanes, end), scratch);
     next += ahead * lanes;
-    if (supers) superTile(panel, p, nb, isWide(a.type), split, weights, scratch);
-    else if (ASC_FEATURE_RELAXED_SIMD && c < six) tileSix(panel, p, nb, scratch);
-    else tile(kind, panel, p, nb, scratch);
-    storeTile(scratch, split ? 64 : 32, min(lanes, columns - c), rows, py, n.nb1);
-    p += c < six ? (group * SIX) / 4 : group;
+    if (supers) superTile(panel, p, pair ? bytes : 0, nb, isWide(a.type), split, weights, scratch);
+    else if (ASC_FEATURE_RELAXED_SIMD && c < six) {
+      if (pair) tileTwelve(panel, p, bytes, nb, scratch);
+      else tileSix(panel, p, nb, scratch);
+    } else tile(kind, panel, p, nb, scratch);
+    storeTile(scratch, split ? 64 : 32, min(width, columns - c), rows, py, n.nb1);
+    if (pair) {
+      const second = scratch + (supers ? SUPER_TILE_BYTES : SIX * 32);
+      storeTile(second, 32, min(width, columns - c - width), rows, py + <usize>width * n.nb1, n.nb1);
+    }
+    p += pair ? 2 * bytes : bytes;
     c += lanes;
     py += <usize>lanes * n.nb1;
   }

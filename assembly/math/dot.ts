@@ -6,7 +6,7 @@
 //   baseline  i16x8: the even, then the odd k of 16 consecutive ones; two products per i32 lane
 // Integer sums are exact, so both builds agree in every bit. Floats are never fused, for the same reason.
 
-import { CTRL_WIDE } from "../abi";
+import { CTRL_VECTORS, CTRL_WIDE } from "../abi";
 
 /** Bytes of one activation in dot order. */
 export const XB: usize = ASC_FEATURE_RELAXED_SIMD ? 1 : 2;
@@ -44,6 +44,12 @@ export const WIDE_SIGNED: i32 = 2;
 export function wideDot(): i32 {
   if (ASC_FEATURE_RELAXED_SIMD) return load<i32>(CTRL_WIDE);
   else return WIDE_NONE;
+}
+
+/** True where kernels may keep twice the sums: pairs of vectors share a register, and a dot is one instruction. */
+@inline
+export function pairsVectors(): bool {
+  return wideDot() != WIDE_NONE && load<i32>(CTRL_VECTORS) != 0;
 }
 
 /** Signed bytes as the second operand of dotq() where wideDot() allows it: xor with this, the code of 0 is wideZero(). */

@@ -59,7 +59,7 @@ export function chosenPanels(
     else if (supers) unpackSuper(a.type, pw, a.nb1, rows, nb, panel);
     else unpackPanel(a.type, pw, a.nb1, rows, nb, panel);
     for (let c = 0, p = groups; c < count; c += lanes, p += group) {
-      if (supers) superTile(panel, p, nb, isWide(a.type), split, weights, scratch);
+      if (supers) superTile(panel, p, 0, nb, isWide(a.type), split, weights, scratch);
       else tile(kind, panel, p, nb, scratch);
       for (let i = 0; i < min(lanes, count - c); i++) {
         const py = resultAt(list, c + i) + ((<usize>r) << 2);

@@ -15,11 +15,13 @@ export const MINIMA: i32 = 2;
 
 /**
  * Panel at pw times group at px, `nb` super-blocks, to the tiles at py. `wide`: a scale serves 32 weights. `split`: the
- * lanes are lo and hi of two columns; lanes 0 and 2 of the tile are the results.
+ * lanes are lo and hi of two columns; lanes 0 and 2 of the tile are the results. `pair`, unless 0: bytes to a second group,
+ * not split, whose tiles follow; for engines that pairsVectors() says so of.
  */
 export function superTile(
   pw: usize,
   px: usize,
+  pair: usize,
   nb: i32,
   wide: bool,
   split: bool,
@@ -31,12 +33,16 @@ export function superTile(
   let pd = pw + factorsAt(nb);
   let pa = px + sumsAt(nb);
   let pe = pa + ((<usize>nb) << 7);
-  for (let i: usize = 0; i < SUPER_TILE_BYTES; i += 16) v128.store(py + i, i32x4.splat(0));
+  const second = py + SUPER_TILE_BYTES;
+  clear(py);
+  if (pair != 0) clear(second);
   for (let b = 0; b < nb; b++) {
-    if (weights != NO_WEIGHTS) weigh(pm, pa, wide ? 64 : 128, py + (weights == MINIMA ? 256 : 128), weights);
-    else clear(py + 128);
-    if (weights == MINIMA) clear(py + 128);
-    if (split) sumSplit(pw, px, ps, wide, py + 128);
+    startSums(pm, pa, wide, py, weights);
+    if (pair != 0) {
+      startSums(pm, pa + pair, wide, second, weights);
+      sumPair(pw, px, px + pair, ps, wide, py + 128, second + 128);
+      addTerms(second, pd, pe + pair, weights == MINIMA);
+    } else if (split) sumSplit(pw, px, ps, wide, py + 128);
     else sumGroups(pw, px, ps, wide, py + 128);
     addTerms(py, pd, pe, weights == MINIMA);
     pw += 16 * GROUP;
@@ -47,6 +53,13 @@ export function superTile(
     pa += 128;
     pe += 16;
   }
+}
+
+// The tiles of sums of a super-block, before its products.
+@inline
+function startSums(pm: usize, pa: usize, wide: bool, py: usize, weights: i32): void {
+  if (weights != NO_WEIGHTS) weigh(pm, pa, wide ? 64 : 128, py + (weights == MINIMA ? 256 : 128), weights);
+  if (weights != ZERO_POINT) clear(py + 128);
 }
 
 
@@ -156,8 +169,10 @@ function sumOf(pw: usize, px: usize, ps: usize, wide: bool, py: usize, split: bo
 
 @inline
 function addTwo(p: usize, a: v128, b: v128, s0: v128, s1: v128): void {
-  v128.store(p, i32x4.add(v128.load(p), i32x4.mul(a, s0)));
-  v128.store(p, i32x4.add(v128.load(p, 16), i32x4.mul(b, s1)), 16);
+  const u = i32x4.add(v128.load(p), i32x4.mul(a, s0));
+  const v = i32x4.add(v128.load(p, 16), i32x4.mul(b, s1));
+  v128.store(p, v, 16);
+  v128.store(p, u);
 }
 
 function sumGroups(pw: usize, px: usize, ps: usize, wide: bool, py: usize): void {
@@ -168,21 +183,88 @@ function sumSplit(pw: usize, px: usize, ps: usize, wide: bool, py: usize): void 
   sumOf(pw, px, ps, wide, py, true);
 }
 
+// sumGroups() of two groups at once: wider registers leave room for the sums of both.
+function sumPair(pw: usize, px: usize, pz: usize, ps: usize, wide: bool, py: usize, second: usize): void {
+  const step: usize = wide ? 2 * GROUP : GROUP;
+  for (const end = pw + 16 * GROUP; pw < end; ps += 32) {
+    let a0 = i32x4.splat(0);
+    let a1 = a0;
+    let b0 = a0;
+    let b1 = a0;
+    let c0 = a0;
+    let c1 = a0;
+    let d0 = a0;
+    let d1 = a0;
+    let e0 = a0;
+    let e1 = a0;
+    let f0 = a0;
+    let f1 = a0;
+    let g0 = a0;
+    let g1 = a0;
+    let h0 = a0;
+    let h1 = a0;
+    const last = pw + step;
+    do {
+      const w0 = v128.load(pw);
+      const w1 = v128.load(pw, 16);
+      let t = v128.load32_splat(px);
+      a0 = dotq(t, w0, a0);
+      a1 = dotq(t, w1, a1);
+      t = v128.load32_splat(px, 4);
+      b0 = dotq(t, w0, b0);
+      b1 = dotq(t, w1, b1);
+      t = v128.load32_splat(px, 8);
+      c0 = dotq(t, w0, c0);
+      c1 = dotq(t, w1, c1);
+      t = v128.load32_splat(px, 12);
+      d0 = dotq(t, w0, d0);
+      d1 = dotq(t, w1, d1);
+      t = v128.load32_splat(pz);
+      e0 = dotq(t, w0, e0);
+      e1 = dotq(t, w1, e1);
+      t = v128.load32_splat(pz, 4);
+      f0 = dotq(t, w0, f0);
+      f1 = dotq(t, w1, f1);
+      t = v128.load32_splat(pz, 8);
+      g0 = dotq(t, w0, g0);
+      g1 = dotq(t, w1, g1);
+      t = v128.load32_splat(pz, 12);
+      h0 = dotq(t, w0, h0);
+      h1 = dotq(t, w1, h1);
+      pw += 32;
+      px += 16;
+      pz += 16;
+    } while (pw < last);
+    const s0 = v128.load(ps);
+    const s1 = v128.load(ps, 16);
+    addTwo(py, a0, a1, s0, s1);
+    addTwo(py + 32, b0, b1, s0, s1);
+    addTwo(py + 64, c0, c1, s0, s1);
+    addTwo(py + 96, d0, d1, s0, s1);
+    addTwo(second, e0, e1, s0, s1);
+    addTwo(second + 32, f0, f1, s0, s1);
+    addTwo(second + 64, g0, g1, s0, s1);
+    addTwo(second + 96, h0, h1, s0, s1);
+  }
+}
+
 // Tile += integer sums * (d * activation scale), less those of minima * (dmin * activation scale).
 function addTerms(py: usize, pd: usize, pe: usize, minima: bool): void {
   for (let lane: usize = 0; lane < 4; lane++, py += 32) {
     const dx = v128.load32_splat(pe + (lane << 2));
-    addTerm(py, pd, dx, minima);
-    addTerm(py + 16, pd + 16, dx, minima);
+    const u = termOf(py, pd, dx, minima);
+    const v = termOf(py + 16, pd + 16, dx, minima);
+    v128.store(py, v, 16);
+    v128.store(py, u);
   }
 }
 
 
 @inline
-function addTerm(p: usize, pd: usize, dx: v128, minima: bool): void {
+function termOf(p: usize, pd: usize, dx: v128, minima: bool): v128 {
   let v = f32x4.mul(f32x4.convert_i32x4_s(v128.load(p, 128)), f32x4.mul(v128.load(pd), dx));
   if (minima) {
     v = f32x4.sub(v, f32x4.mul(f32x4.convert_i32x4_s(v128.load(p, 256)), f32x4.mul(v128.load(pd, 32), dx)));
   }
-  v128.store(p, f32x4.add(v128.load(p), v));
+  return f32x4.add(v128.load(p), v);
 }

@@ -39,8 +39,10 @@ function mac(x: v128, w: v128, acc: v128, kind: i32): v128 {
 // Eight rows of the tile += integer sums * scales.
 @inline
 function addScaled(p: usize, i: v128, j: v128, w0: v128, w1: v128, d: v128): void {
-  v128.store(p, f32x4.add(v128.load(p), scaled(i, w0, d)));
-  v128.store(p, f32x4.add(v128.load(p, 16), scaled(j, w1, d)), 16);
+  const u = f32x4.add(v128.load(p), scaled(i, w0, d));
+  const v = f32x4.add(v128.load(p, 16), scaled(j, w1, d));
+  v128.store(p, v, 16);
+  v128.store(p, u);
 }
 
 
@@ -54,8 +56,10 @@ function scaled(i: v128, w: v128, d: v128): v128 {
 function addWithMins(p: usize, i: v128, j: v128, w0: v128, w1: v128, d: v128, pm: usize, s: v128): void {
   const u = f32x4.add(scaled(i, w0, d), f32x4.mul(v128.load(pm), s));
   const v = f32x4.add(scaled(j, w1, d), f32x4.mul(v128.load(pm, 16), s));
-  v128.store(p, f32x4.add(v128.load(p), u));
-  v128.store(p, f32x4.add(v128.load(p, 16), v), 16);
+  const y = f32x4.add(v128.load(p), u);
+  const z = f32x4.add(v128.load(p, 16), v);
+  v128.store(p, z, 16);
+  v128.store(p, y);
 }
 
 // SPLIT: lo - 128 * hi
@@ -234,5 +238,105 @@ export function tileSix(pw: usize, px: usize, nb: i32, py: usize): void {
     addScaled(py + 96, d0, d1, w0, w1, v128.load32_splat(pd, 12));
     addScaled(py + 128, e0, e1, w0, w1, v128.load32_splat(pd, 16));
     addScaled(py + 160, f0, f1, w0, w1, v128.load32_splat(pd, 20));
+  }
+}
+
+/**
+ * Two groups of six columns, `pair` bytes apart, where pairsVectors() (math/dot.ts): twelve sums of eight rows fill wider
+ * registers as twelve of four fill the others.
+ */
+export function tileTwelve(pw: usize, px: usize, pair: usize, nb: i32, py: usize): void {
+  for (let i: usize = 0; i < 12 * 32; i += 16) v128.store(py + i, i32x4.splat(0));
+  const codes = codeBytes(SEEDED, nb);
+  let pe = pw + 8 * codes;
+  let pd = px + 6 * codes;
+  let pz = px + pair;
+  let pg = pd + pair;
+  const seeds = <usize>nb * 24;
+  for (const end = pd + seeds; pd < end; pd += 24, pg += 24, pe += 32) {
+    let p = pd + seeds;
+    let a0 = v128.load32_splat(p);
+    let a1 = a0;
+    let b0 = v128.load32_splat(p, 4);
+    let b1 = b0;
+    let c0 = v128.load32_splat(p, 8);
+    let c1 = c0;
+    let d0 = v128.load32_splat(p, 12);
+    let d1 = d0;
+    let e0 = v128.load32_splat(p, 16);
+    let e1 = e0;
+    let f0 = v128.load32_splat(p, 20);
+    let f1 = f0;
+    p = pg + seeds;
+    let g0 = v128.load32_splat(p);
+    let g1 = g0;
+    let h0 = v128.load32_splat(p, 4);
+    let h1 = h0;
+    let i0 = v128.load32_splat(p, 8);
+    let i1 = i0;
+    let j0 = v128.load32_splat(p, 12);
+    let j1 = j0;
+    let k0 = v128.load32_splat(p, 16);
+    let k1 = k0;
+    let l0 = v128.load32_splat(p, 20);
+    let l1 = l0;
+    const last = pw + ((<usize>VECTORS) << 7);
+    do {
+      const w0 = v128.load(pw);
+      const w1 = v128.load(pw, 16);
+      let t = v128.load32_splat(px);
+      a0 = dotq(t, w0, a0);
+      a1 = dotq(t, w1, a1);
+      t = v128.load32_splat(px, 4);
+      b0 = dotq(t, w0, b0);
+      b1 = dotq(t, w1, b1);
+      t = v128.load32_splat(px, 8);
+      c0 = dotq(t, w0, c0);
+      c1 = dotq(t, w1, c1);
+      t = v128.load32_splat(px, 12);
+      d0 = dotq(t, w0, d0);
+      d1 = dotq(t, w1, d1);
+      t = v128.load32_splat(px, 16);
+      e0 = dotq(t, w0, e0);
+      e1 = dotq(t, w1, e1);
+      t = v128.load32_splat(px, 20);
+      f0 = dotq(t, w0, f0);
+      f1 = dotq(t, w1, f1);
+      t = v128.load32_splat(pz);
+      g0 = dotq(t, w0, g0);
+      g1 = dotq(t, w1, g1);
+      t = v128.load32_splat(pz, 4);
+      h0 = dotq(t, w0, h0);
+      h1 = dotq(t, w1, h1);
+      t = v128.load32_splat(pz, 8);
+      i0 = dotq(t, w0, i0);
+      i1 = dotq(t, w1, i1);
+      t = v128.load32_splat(pz, 12);
+      j0 = dotq(t, w0, j0);
+      j1 = dotq(t, w1, j1);
+      t = v128.load32_splat(pz, 16);
+      k0 = dotq(t, w0, k0);
+      k1 = dotq(t, w1, k1);
+      t = v128.load32_splat(pz, 20);
+      l0 = dotq(t, w0, l0);
+      l1 = dotq(t, w1, l1);
+      pw += 32;
+      px += 24;
+      pz += 24;
+    } while (pw < last);
+    const w0 = v128.load(pe);
+    const w1 = v128.load(pe, 16);
+    addScaled(py, a0, a1, w0, w1, v128.load32_splat(pd));
+    addScaled(py + 32, b0, b1, w0, w1, v128.load32_splat(pd, 4));
+    addScaled(py + 64, c0, c1, w0, w1, v128.load32_splat(pd, 8));
+    addScaled(py + 96, d0, d1, w0, w1, v128.load32_splat(pd, 12));
+    addScaled(py + 128, e0, e1, w0, w1, v128.load32_splat(pd, 16));
+    addScaled(py + 160, f0, f1, w0, w1, v128.load32_splat(pd, 20));
+    addScaled(py + 192, g0, g1, w0, w1, v128.load32_splat(pg));
+    addScaled(py + 224, h0, h1, w0, w1, v128.load32_splat(pg, 4));
+    addScaled(py + 256, i0, i1, w0, w1, v128.load32_splat(pg, 8));
+    addScaled(py + 288, j0, j1, w0, w1, v128.load32_splat(pg, 12));
+    addScaled(py + 320, k0, k1, w0, w1, v128.load32_splat(pg, 16));
+    addScaled(py + 352, l0, l1, w0, w1, v128.load32_splat(pg, 20));
   }
 }

@@ -14,6 +14,8 @@ export interface Job {
   readonly reps: number;
   /** ours only: the build of the core */
   readonly wasm?: "simd" | "relaxed" | undefined;
+  /** ours only: bits of vectors */
+  readonly vectors?: 128 | 256 | undefined;
 }
 
 /** What it answers. */
@@ -34,9 +36,9 @@ export interface Loaded {
 }
 
 /** Our own engine. */
-export async function openSlackwater({ model: path, threads, pp, tg, wasm }: Job): Promise<Loaded> {
+export async function openSlackwater({ model: path, threads, pp, tg, wasm, vectors }: Job): Promise<Loaded> {
   const nCtx = Math.max(1024, pp + tg + 64);
-  const model = await loadModel(path, { nThreads: threads, nCtx, ...(wasm === undefined ? {} : { wasm }) });
+  const model = await loadModel(path, { nThreads: threads, nCtx, wasm, vectors });
   const options = { temperature: 0, ignoreEos: true, cachePrompt: false };
   return {
     nVocab: model.params.nVocab,

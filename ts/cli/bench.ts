@@ -34,11 +34,12 @@ export async function benchCommand(argv: readonly string[]): Promise<void> {
     const rates = await measure(model, { pp, tg, reps }, signal, profile);
     profile?.stop();
     if (path !== undefined) writeFileSync(path, JSON.stringify(profile!.trace()));
-    const { nThreads: threads, build } = model.engine;
+    const { nThreads: threads, build, vectors } = model.engine;
     const result = {
       loadMs,
       threads,
       build,
+      vectors,
       pp: { n: pp, tps: rates.pp },
       tg: { n: tg, tps: rates.tg },
       memory: model.memory(),
@@ -51,7 +52,7 @@ export async function benchCommand(argv: readonly string[]): Promise<void> {
         `pp${pp}: ${median(rates.pp).toFixed(1)} tokens/s   tg${tg}: ${median(rates.tg).toFixed(1)} tokens/s`,
       );
       console.log(
-        `(median of ${reps}; ${threads} threads, ${build} build, loaded in ${loadMs.toFixed(0)} ms)`,
+        `(median of ${reps}; ${threads} threads, ${build} build, ${vectors}-bit vectors, loaded in ${loadMs.toFixed(0)} ms)`,
       );
     }
   } finally {

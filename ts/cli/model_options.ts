@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type KvType, loadModel, type LocalModel, type ProgressListener } from "../llm/index.ts";
+import { comparedVectors, type VectorBits } from "../runtime/vectors.ts";
 import { Type } from "../types.ts";
 import type { Args, Option } from "./args.ts";
 
@@ -15,6 +16,10 @@ export const MODEL_OPTIONS = {
   device: { type: "string", help: "auto (default), cpu or webgpu" },
   "gpu-layers": { type: "string", help: "layers on the GPU, from the last; default: all, or as many as fit" },
   wasm: { type: "string", help: "build of the core: simd or relaxed; default: the best this engine runs" },
+  vectors: {
+    type: "string",
+    help: "128 or 256 bits; default: 256 with the versions of V8 it was compared with",
+  },
 } as const satisfies Record<string, Option>;
 
 /** The model that ships in the package. */
@@ -41,6 +46,7 @@ export async function openModel(args: Args, signal?: AbortSignal): Promise<Local
     device: oneOf(args, "device", ["auto", "cpu", "webgpu"] as const),
     gpuLayers: args.number("gpu-layers"),
     wasm,
+    vectors: Number(oneOf(args, "vectors", ["128", "256"]) ?? comparedVectors()) as VectorBits,
     signal,
     onProgress: progressLine(),
     logger: { warn: (message) => console.error(`slackwater: ${message}`) },

@@ -69,6 +69,7 @@ export const LOAD_OPTIONS: readonly string[] = [
   "fuse",
   "verdicts",
   "wasm",
+  "vectors",
   "workerUrl",
   "maxMemory",
   "logger",
@@ -312,6 +313,6 @@ function widen(type: Type, bytes: Uint8Array, t: Tensor): Float32Array {
 }
 
 function engineOptions(o: LoadOptions): EngineOptions {
-  const { nThreads, device, fuse, verdicts, wasm, workerUrl, maxMemory, logger } = o;
-  return { nThreads, device, fuse, verdicts, wasm, workerUrl, maxMemory, logger };
+  const { nThreads, device, fuse, verdicts, wasm, vectors, workerUrl, maxMemory, logger } = o;
+  return { nThreads, device, fuse, verdicts, wasm, vectors, workerUrl, maxMemory, logger };
 }

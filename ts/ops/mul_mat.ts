@@ -93,7 +93,7 @@ export function partners(a: Type): readonly Type[] {
 
 /** Columns spread out to two bytes an element, scales and seeds; with more than three columns a panel of eight rows too. */
 export function blockBytes(nb: number, columns: number): number {
-  return columns * nb * 80 + (8 * 64 + 128) * nb + 384;
+  return columns * nb * 80 + (8 * 64 + 128) * nb + 768;
 }
 
 // Partial tiles, a panel of eight rows as f32 (eight parts, 64 bytes after each), columns only when they must be converted.

@@ -1,18 +1,21 @@
 // The CPU side of an engine: the core, its memory, its threads.
 
-import { CPU_ALIGN } from "../../assembly/abi.ts";
+import { CPU_ALIGN, CTRL_VECTORS } from "../../assembly/abi.ts";
 import { readFusions } from "../graph/fusion.ts";
 import { Arena } from "./arena.ts";
 import { CpuBackend } from "./cpu.ts";
 import { type EngineOptions, PAGE, START_PAGES } from "./options.ts";
 import { rehearse } from "./rehearsal.ts";
 import { defaultThreads, dismiss, hire, reportedCores, ThreadPool, whyAlone } from "./threads.ts";
+import { type VectorBits, widenVectors } from "./vectors.ts";
 import { compileCore, type Core, createMemory, type Exports, instantiate } from "./wasm.ts";
 
 /** Parts of an engine. */
 export interface EngineParts {
   /** which build of the core it is */
   readonly build: Core["build"];
+  /** what its kernels are shaped for */
+  readonly vectors: VectorBits;
   readonly core: Exports;
   readonly arena: Arena;
 }
@@ -24,6 +27,7 @@ export interface EngineParts {
  */
 export async function startCpu(options: EngineOptions): Promise<EngineParts & { readonly cpu: CpuBackend }> {
   const { nThreads, logger, maxMemory = 65536 * PAGE } = options;
+  const vectors = options.vectors === 256 ? widenVectors() : 128;
   const wanted = nThreads ?? defaultThreads(reportedCores());
   const alone = wanted > 1 ? whyAlone() : undefined;
   if (alone !== undefined) logger?.warn?.(`${alone}: one thread`);
@@ -35,12 +39,13 @@ export async function startCpu(options: EngineOptions): Promise<EngineParts & { 
     const { memory, maxPages } = createMemory(START_PAGES, shared, pages);
     const core = instantiate(module, memory);
     core.probeDot();
+    if (vectors === 256) new Int32Array(memory.buffer)[CTRL_VECTORS / 4] = vectors;
     const arena = new Arena(memory, maxPages * PAGE, core);
     const warn = (message: string): void => logger?.warn?.(message);
     const pool = ThreadPool.start({ module, memory, core, warn }, crew);
     rehearse({ memory, exports: core });
     const cpu = new CpuBackend(arena, await pool, CPU_ALIGN, readFusions(options.fuse));
-    return { build, core, arena, cpu };
+    return { build, vectors, core, arena, cpu };
   } catch (error) {
     dismiss(crew);
     throw error;

@@ -37,6 +37,7 @@ import { largest, Reservation, type ReservationHost } from "./reservation.ts";
 import { MixedExecutable } from "./scheduler/mixed.ts";
 import { Scheduler } from "./scheduler/scheduler.ts";
 import { splitsToText, type SplitView, viewSplits } from "./scheduler/text.ts";
+import type { VectorBits } from "./vectors.ts";
 import { WeightLots } from "./weight_lots.ts";
 import type { Core, Exports } from "./wasm.ts";
 
@@ -58,6 +59,8 @@ export class Engine implements GraphHost {
   readonly core: Exports;
   /** which build of the core runs */
   readonly build: Core["build"];
+  /** bits of the vectors that its kernels are shaped for */
+  readonly vectors: VectorBits;
   readonly #deviceSet: DeviceSet;
   readonly #logger: Logger | undefined;
   readonly #allocations = new Set<Allocation>();
@@ -69,9 +72,14 @@ export class Engine implements GraphHost {
   #tail: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor({ core, arena, build }: EngineParts, devices: readonly Backend[], context: DeviceContext = {}) {
+  constructor(
+    { core, arena, build, vectors }: EngineParts,
+    devices: readonly Backend[],
+    context: DeviceContext = {},
+  ) {
     this.#logger = context.logger;
     this.build = build;
+    this.vectors = vectors;
     this.core = core;
     this.arena = arena;
     this.#deviceSet = new DeviceSet(devices, context);

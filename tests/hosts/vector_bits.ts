@@ -1,0 +1,78 @@
+// In Node: products of all types and random graphs with vectors of so many bits. The last line is
+// { vectors, build, results } as JSON; results are digests by name.
+//
+//   vector_bits.js BUILD BITS
+import { createHash } from "node:crypto";
+import { leaf, type Tensor } from "../../ts/graph/tensor.ts";
+import { createEngine, type Engine } from "../../ts/runtime/engine.ts";
+import type { VectorBits } from "../../ts/runtime/vectors.ts";
+import { Type, typeInfo } from "../../ts/types.ts";
+import { Core, samples, stream, weights } from "../core.ts";
+import { fill, grow, random } from "../graph_fuzz.ts";
+
+const GRAPHS = 60;
+const BLOCKS = [Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.IQ4_NL, Type.MXFP4];
+const QUANTIZED = BLOCKS.concat(Type.Q2_K, Type.Q3_K, Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.IQ4_XS);
+const FLOATS = [Type.F32, Type.F16, Type.BF16];
+// Row by row; groups of four and six, alone, in pairs, and what is left over of them.
+const COLUMNS = [1, 2, 3, 4, 7, 8, 11, 12, 17, 24, 29, 36];
+// Six full panels of rows, the last one also with only four.
+const ROWS = [48, 44];
+
+function digest(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex").slice(0, 16);
+}
+
+/** Products of one matrix with so many columns. */
+async function product(engine: Engine, w: Tensor, k: number, n: number): Promise<string> {
+  using g = engine.graph();
+  const x = g.input("x", Type.F32, [k, n]);
+  const y = g.mulMat(w, x).asOutput();
+  g.plan();
+  x.write(samples(k * n, stream(n)));
+  await g.compute();
+  return digest(await y.readBytes());
+}
+
+async function products(engine: Engine, core: Core, results: Map<string, string>): Promise<void> {
+  for (const type of [...QUANTIZED, ...FLOATS]) {
+    const k = typeInfo(type)!.blockSize === 1 ? 75 : 768;
+    for (const rows of ROWS) {
+      for (const quads of QUANTIZED.includes(type) ? [false, true] : [false]) {
+        const w = leaf("w", type, [k, rows]);
+        engine.allocate([w], "weights");
+        w.write(weights(core, type, k * rows, stream(rows)));
+        if (quads) engine.toQuads([w]);
+        for (const n of COLUMNS) {
+          results.set(`${Type[type]} ${rows} ${quads} ${n}`, await product(engine, w, k, n));
+        }
+      }
+    }
+  }
+}
+
+async function graphs(engine: Engine, results: Map<string, string>): Promise<void> {
+  for (let seed = 1; seed <= GRAPHS; seed++) {
+    using g = engine.graph();
+    const { inputs, nodes } = grow(g, random(seed), 20, false);
+    for (const t of nodes) g.expand(t.asOutput());
+    g.plan();
+    inputs.forEach((t, i) => t.placement !== undefined && fill(t, random(seed + i)));
+    await g.compute();
+    for (const [i, t] of nodes.entries()) results.set(`graph ${seed} ${i}`, digest(await t.readBytes()));
+  }
+}
+
+const [build, bits] = process.argv.slice(2) as ["simd" | "relaxed", string];
+using engine = await createEngine({
+  nThreads: 1,
+  device: "cpu",
+  wasm: build,
+  vectors: Number(bits) as VectorBits,
+});
+const results = new Map<string, string>();
+await products(engine, await Core.load(), results);
+await graphs(engine, results);
+console.log(
+  JSON.stringify({ vectors: engine.vectors, build: engine.build, results: Object.fromEntries(results) }),
+);
