@@ -16,7 +16,15 @@ import {
   expandSix,
   groupBytes,
 } from "../matmul/columns";
-import { PARTIAL_BYTES, TAIL_BYTES, dotRowsF, packPanel, panelBytesF, tileF } from "../matmul/floats";
+import {
+  PARTIAL_BYTES,
+  TAIL_BYTES,
+  dotRowsF,
+  packPanel,
+  panelBytesF,
+  tileF,
+  tilePairF,
+} from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { dotQuads } from "../matmul/quads";
 import { splitFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
@@ -267,7 +275,7 @@ function panelTimes(
   const kind = spreadFor(a.type, inQuads(a), true);
   const weights = weightsFor(a.type, inQuads(a));
   const ahead = (PANEL_ROWS * a.nb1) / columns;
-  const pairs = pairsVectors() && !split;
+  const pairs = ASC_FEATURE_RELAXED_SIMD && pairsVectors() && wideDot() != WIDE_NONE && !split;
   let p = groupsAt(a, scratch);
   for (let c = 0; c < columns;) {
     const width = c < six ? SIX : split ? 2 : 4;
@@ -388,15 +396,21 @@ function floatPanels(
   const a = n.src0!;
   const b = n.src1!;
   const k = a.ne0;
-  const panel = scratch + PARTIAL_BYTES;
+  const panel = scratch + 2 * PARTIAL_BYTES;
   const px = plainColumns(b, pb, k, columns, panel + panelBytesF(k));
   const nbx: usize = isPlain(b) ? <usize>b.nb1 : (<usize>k) << 2;
   const lastColumn = px + <usize>(columns - 1) * nbx;
+  const pairs = pairsVectors() ? columns : 0;
   for (let u = first; u < last; u++) {
     const r = u * PANEL_ROWS;
     const rows = min(PANEL_ROWS, a.ne1 - r);
     packPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, k, panel);
-    for (let c = 0; c < columns; c += 4) {
+    let c = 0;
+    for (; c + 8 <= pairs; c += 8) {
+      tilePairF(panel, px + <usize>c * nbx, nbx, k, scratch);
+      storeTile(scratch, 32, 8, rows, pd + <usize>c * n.nb1 + ((<usize>r) << 2), n.nb1);
+    }
+    for (; c < columns; c += 4) {
       const x0 = px + <usize>c * nbx;
       const x1 = min(x0 + nbx, lastColumn);
       const x2 = min(x1 + nbx, lastColumn);

@@ -46,10 +46,10 @@ export function wideDot(): i32 {
   else return WIDE_NONE;
 }
 
-/** True where kernels may keep twice the sums: pairs of vectors share a register, and a dot is one instruction. */
+/** True where kernels may keep twice the sums, because pairs of vectors share a register. */
 @inline
 export function pairsVectors(): bool {
-  return wideDot() != WIDE_NONE && load<i32>(CTRL_VECTORS) != 0;
+  return load<i32>(CTRL_VECTORS) != 0;
 }
 
 /** Signed bytes as the second operand of dotq() where wideDot() allows it: xor with this, the code of 0 is wideZero(). */

@@ -247,17 +247,36 @@ export function tileF(pp: usize, x0: usize, x1: usize, x2: usize, x3: usize, k: 
     x2 += 4;
     x3 += 4;
   }
-  for (let i: usize = 0; i < 128; i += 16) {
+  addPartials(py, 128);
+}
+
+/**
+ * Packed panel at pp times eight columns `nbx` bytes apart, for engines that pairsVectors() (math/dot.ts) says so of; the tile
+ * [8 columns][8 rows] to py, which has twice PARTIAL_BYTES.
+ */
+export function tilePairF(pp: usize, px: usize, nbx: usize, k: i32, py: usize): void {
+  const step = panelStep(k);
+  for (let c = 0; c < 8; c++, pp += step, px += 4) {
+    const n = (k + 7 - c) >> 3;
+    partialPair(pp, pp + ((<usize>n) << 5), px, nbx, py + ((<usize>c) << 8));
+  }
+  addPartials(py, 256);
+}
+
+// The partial tiles, `bytes` each, to one.
+@inline
+function addPartials(py: usize, bytes: usize): void {
+  for (let i: usize = 0; i < bytes; i += 16) {
     const p = py + i;
-    const even = f32x4.add(pair(p, 0), pair(p, 2));
-    v128.store(p, f32x4.add(even, f32x4.add(pair(p, 1), pair(p, 3))));
+    const even = f32x4.add(pair(p, 0, bytes), pair(p, 2, bytes));
+    v128.store(p, f32x4.add(even, f32x4.add(pair(p, 1, bytes), pair(p, 3, bytes))));
   }
 }
 
 // Partial sums c and c + 4.
 @inline
-function pair(p: usize, c: usize): v128 {
-  return f32x4.add(v128.load(p + (c << 7)), v128.load(p + (c << 7), 512));
+function pair(p: usize, c: usize, bytes: usize): v128 {
+  return f32x4.add(v128.load(p + c * bytes), v128.load(p + (c + 4) * bytes));
 }
 
 // Every eighth k of a panel, [pw, end), times the same k of four columns.
@@ -290,12 +309,92 @@ function partialTile(pw: usize, end: usize, x0: usize, x1: usize, x2: usize, x3:
     x2 += 32;
     x3 += 32;
   }
-  v128.store(py, a0);
   v128.store(py, a1, 16);
-  v128.store(py, b0, 32);
+  v128.store(py, a0);
   v128.store(py, b1, 48);
-  v128.store(py, c0, 64);
+  v128.store(py, b0, 32);
   v128.store(py, c1, 80);
-  v128.store(py, d0, 96);
+  v128.store(py, c0, 64);
   v128.store(py, d1, 112);
+  v128.store(py, d0, 96);
+}
+
+// Every eighth k of a panel, [pw, end), times the same k of eight columns.
+function partialPair(pw: usize, end: usize, px: usize, nbx: usize, py: usize): void {
+  let a0 = f32x4.splat(0);
+  let a1 = a0;
+  let b0 = a0;
+  let b1 = a0;
+  let c0 = a0;
+  let c1 = a0;
+  let d0 = a0;
+  let d1 = a0;
+  let e0 = a0;
+  let e1 = a0;
+  let f0 = a0;
+  let f1 = a0;
+  let g0 = a0;
+  let g1 = a0;
+  let h0 = a0;
+  let h1 = a0;
+  let x0 = px;
+  let x1 = x0 + nbx;
+  let x2 = x1 + nbx;
+  let x3 = x2 + nbx;
+  let x4 = x3 + nbx;
+  let x5 = x4 + nbx;
+  let x6 = x5 + nbx;
+  let x7 = x6 + nbx;
+  for (; pw < end; pw += 32) {
+    const w0 = v128.load(pw);
+    const w1 = v128.load(pw, 16);
+    let x = v128.load32_splat(x0);
+    a0 = f32x4.add(a0, f32x4.mul(w0, x));
+    a1 = f32x4.add(a1, f32x4.mul(w1, x));
+    x = v128.load32_splat(x1);
+    b0 = f32x4.add(b0, f32x4.mul(w0, x));
+    b1 = f32x4.add(b1, f32x4.mul(w1, x));
+    x = v128.load32_splat(x2);
+    c0 = f32x4.add(c0, f32x4.mul(w0, x));
+    c1 = f32x4.add(c1, f32x4.mul(w1, x));
+    x = v128.load32_splat(x3);
+    d0 = f32x4.add(d0, f32x4.mul(w0, x));
+    d1 = f32x4.add(d1, f32x4.mul(w1, x));
+    x = v128.load32_splat(x4);
+    e0 = f32x4.add(e0, f32x4.mul(w0, x));
+    e1 = f32x4.add(e1, f32x4.mul(w1, x));
+    x = v128.load32_splat(x5);
+    f0 = f32x4.add(f0, f32x4.mul(w0, x));
+    f1 = f32x4.add(f1, f32x4.mul(w1, x));
+    x = v128.load32_splat(x6);
+    g0 = f32x4.add(g0, f32x4.mul(w0, x));
+    g1 = f32x4.add(g1, f32x4.mul(w1, x));
+    x = v128.load32_splat(x7);
+    h0 = f32x4.add(h0, f32x4.mul(w0, x));
+    h1 = f32x4.add(h1, f32x4.mul(w1, x));
+    x0 += 32;
+    x1 += 32;
+    x2 += 32;
+    x3 += 32;
+    x4 += 32;
+    x5 += 32;
+    x6 += 32;
+    x7 += 32;
+  }
+  v128.store(py, a1, 16);
+  v128.store(py, a0);
+  v128.store(py, b1, 48);
+  v128.store(py, b0, 32);
+  v128.store(py, c1, 80);
+  v128.store(py, c0, 64);
+  v128.store(py, d1, 112);
+  v128.store(py, d0, 96);
+  v128.store(py, e1, 144);
+  v128.store(py, e0, 128);
+  v128.store(py, f1, 176);
+  v128.store(py, f0, 160);
+  v128.store(py, g1, 208);
+  v128.store(py, g0, 192);
+  v128.store(py, h1, 240);
+  v128.store(py, h0, 224);
 }

@@ -98,5 +98,5 @@ export function blockBytes(nb: number, columns: number): number {
 
 // Partial tiles, a panel of eight rows as f32 (eight parts, 64 bytes after each), columns only when they must be converted.
 function floatBytes(b: Operand["type"], k: number, columns: number): number {
-  return 1024 + 8 * (32 * Math.ceil(k / 8) + 64) + (b === Type.F32 ? 0 : 4 * k * columns);
+  return 2048 + 8 * (32 * Math.ceil(k / 8) + 64) + (b === Type.F32 ? 0 : 4 * k * columns);
 }
