@@ -24,7 +24,7 @@ import {
   X3F,
   bitsFrom,
   lowered,
-  powers,
+  powersOf,
   quadMask,
 } from "../quants/quad";
 import { FIVES } from "../quants/quad_codes";
@@ -316,8 +316,16 @@ export function runsOf(
         j = accB;
       }
       const dx = v128.load32_splat(d);
-      const scalesA = exponents ? powers(w, lifted, lift) : lowered(v128.load16x4_s(w), lifted, lift);
-      const scalesB = exponents ? powers(w + 4, lifted, lift) : lowered(v128.load16x4_s(w, 8), lifted, lift);
+      let scalesA: v128;
+      let scalesB: v128;
+      if (exponents) {
+        const both = v128.load8x8_u(w);
+        scalesA = powersOf(i32x4.extend_low_i16x8_u(both), lifted, lift);
+        scalesB = powersOf(i32x4.extend_high_i16x8_u(both), lifted, lift);
+      } else {
+        scalesA = lowered(v128.load16x4_s(w), lifted, lift);
+        scalesB = lowered(v128.load16x4_s(w, 8), lifted, lift);
+      }
       let vA = term(i, scalesA, dx);
       let vB = term(j, scalesB, dx);
       if (hasMin(type)) {

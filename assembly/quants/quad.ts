@@ -32,6 +32,7 @@ const MASKS = memory.data<u32>([
   0x00800000, 0x00800000, 0x00800000, 0x00800000,
   0x00200000, 0x00200000, 0x00200000, 0x00200000,
   0x20202020, 0x20202020, 0x20202020, 0x20202020,
+  0x38383838, 0x38383838, 0x38383838, 0x38383838,
 ], 16);
 
 /** Places of masks, for quadMask(): sign and magnitude of a lifted f16, the factor 2^102, bits of each byte. */
@@ -54,6 +55,8 @@ export const LOW: usize = 208;
 export const ONE_23: usize = 224;
 export const ONE_21: usize = 240;
 export const X20: usize = 256;
+/** the upper three of six bits */
+export const X38: usize = 272;
 
 /** A mask. To be loaded into a local before a loop: a v128 constant would be made anew at every use. */
 @inline

@@ -61,8 +61,8 @@ function layPair(type: i32, pf: usize, rowBytes: i32, p: usize, pt: usize): void
     gather(type, pf + half, rowBytes, second, pt);
     let at = fieldBytes(type);
     for (let i: usize = 0; i < at; i += fieldSize(type)) {
-      memory.copy(p + 2 * i, first + i, fieldSize(type));
-      memory.copy(p + 2 * i + fieldSize(type), second + i, fieldSize(type));
+      copyField(type, first + i, p + 2 * i);
+      copyField(type, second + i, p + 2 * i + fieldSize(type));
     }
     for (; at < bytes; at += 16) {
       v128.store(p + 2 * at, v128.load(first + at));
@@ -80,6 +80,13 @@ function fieldBytes(type: i32): usize {
 @inline
 function fieldSize(type: i32): usize {
   return type == Type.MXFP4 ? 4 : 8;
+}
+
+// A field at p to px.
+@inline
+function copyField(type: i32, p: usize, px: usize): void {
+  if (fieldSize(type) == 8) store<u64>(px, load<u64>(p));
+  else store<u32>(px, load<u32>(p));
 }
 
 // A block of four rows.
@@ -107,7 +114,7 @@ function fromPair(type: i32, pq: usize, rowBytes: i32, p: usize, pt: usize): voi
     for (let h: usize = 0; h < 2; h++) {
       let at = fieldBytes(type);
       for (let i: usize = 0; i < at; i += fieldSize(type)) {
-        memory.copy(block + i, pq + 2 * i + h * fieldSize(type), fieldSize(type));
+        copyField(type, pq + 2 * i + h * fieldSize(type), block + i);
       }
       for (; at < bytes; at += 16) v128.store(block + at, v128.load(pq + 2 * at + (h << 4)));
       const to = p + 4 * h * rowBytes;
