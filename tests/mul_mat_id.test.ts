@@ -68,7 +68,7 @@ async function products(type: Type, nThreads: number, build: "simd" | "relaxed")
   return all;
 }
 
-// The same of matrices with 12 rows, in file order or in quads.
+// The same of matrices with 24 rows, in file order or in quads.
 async function laid(
   type: Type,
   build: "simd" | "relaxed",
@@ -78,9 +78,9 @@ async function laid(
 ): Promise<Uint32Array> {
   using engine = await createEngine({ nThreads, wasm: build });
   await engine.arrived;
-  const a = leaf("a", type, [K, 12, X]);
+  const a = leaf("a", type, [K, 24, X]);
   engine.allocate([a], "weights");
-  a.write(await weights(type, 12));
+  a.write(await weights(type, 24));
   if (quads) engine.toQuads([a]);
   expect(a.flags & Flag.QUADS).toBe(quads ? Flag.QUADS : 0);
   using g = engine.graph();

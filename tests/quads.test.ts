@@ -80,9 +80,9 @@ describe.each(BUILDS)("quads, %s", (build) => {
   test.each(TYPES)("%s goes to quads and back, byte for byte", async (_, type) => {
     const core = await Core.load(build);
     for (const [blocks, rows] of [
-      [1, 4],
-      [3, 8],
-      [5, 36],
+      [1, 8],
+      [3, 16],
+      [5, 72],
     ] as const) {
       core.reset();
       const k = blocks * typeInfo(type)!.blockSize;
@@ -101,13 +101,13 @@ describe.each(BUILDS)("quads, %s", (build) => {
     const core = await Core.load(build);
     for (let h = 0; h < 0x10000; h += 61) {
       core.reset();
-      const row = weights(Type.Q4_0, 32, 4, 1);
-      row[36] = h & 255;
-      row[37] = h >> 8;
+      const row = weights(Type.Q4_0, 32, 8, 1);
+      row[90] = h & 255;
+      row[91] = h >> 8;
       const p = core.put(row);
       const fits = (h & 0x7c00) <= 0x5000;
-      expect(core.toQuads(Type.Q4_0, p, 18, 4)).toBe(fits);
-      if (fits) core.fromQuads(Type.Q4_0, p, 18, 4);
+      expect(core.toQuads(Type.Q4_0, p, 18, 8)).toBe(fits);
+      if (fits) core.fromQuads(Type.Q4_0, p, 18, 8);
       expect(core.bytes.slice(p, p + row.length)).toEqual(row);
     }
   });
@@ -115,34 +115,34 @@ describe.each(BUILDS)("quads, %s", (build) => {
   test("odd row counts, other types and scales of 64 and above stay as they are", async () => {
     const core = await Core.load(build);
     for (const [type, at] of [
-      [Type.Q4_0, 3 * 18],
+      [Type.Q4_0, 7 * 18],
       [Type.Q4_K, 2 * 144 + 2],
       [Type.Q6_K, 3 * 210 + 208],
     ] as const) {
       const { blockSize, typeSize } = typeInfo(type)!;
-      const p = core.put(weights(type, blockSize, 4, 2));
+      const p = core.put(weights(type, blockSize, 8, 2));
       for (const h of [0x5400, 0x7c00, 0xfe00]) {
         core.bytes[p + at] = h & 255;
         core.bytes[p + at + 1] = h >> 8;
-        const before = core.bytes.slice(p, p + 4 * typeSize);
-        expect(core.toQuads(type, p, typeSize, 4)).toBe(false);
-        expect(core.bytes.slice(p, p + 4 * typeSize)).toEqual(before);
+        const before = core.bytes.slice(p, p + 8 * typeSize);
+        expect(core.toQuads(type, p, typeSize, 8)).toBe(false);
+        expect(core.bytes.slice(p, p + 8 * typeSize)).toEqual(before);
       }
     }
-    for (const rows of [1, 3, 31, 33]) {
+    for (const rows of [1, 3, 4, 31, 33, 36]) {
       const p = core.put(weights(Type.Q8_0, 32, rows, 3));
       expect(core.toQuads(Type.Q8_0, p, 34, rows)).toBe(false);
     }
-    expect(core.toQuads(Type.F16, core.put(new Uint8Array(64)), 16, 4)).toBe(false);
+    expect(core.toQuads(Type.F16, core.put(new Uint8Array(128)), 16, 8)).toBe(false);
   });
 
   test.each(TYPES)("%s products have the bits of file order for any number of columns", async (_, type) => {
     const core = await Core.load(build);
     for (const [blocks, m] of [
-      [1, 4],
-      [3, 12],
+      [1, 8],
+      [3, 24],
       [5, 32],
-      [9, 20],
+      [9, 40],
     ] as const) {
       for (const n of [1, 2, 3, 4, 5, 33]) {
         core.reset();
@@ -163,10 +163,10 @@ describe.each(BUILDS)("quads, %s", (build) => {
       const [core, wide] = [await Core.load(build), await Core.load(build)];
       wide.probeDot();
       for (const [blocks, m, n] of [
-        [1, 4, 1],
-        [3, 12, 2],
-        [5, 36, 5],
-        [9, 20, 33],
+        [1, 8, 1],
+        [3, 24, 2],
+        [5, 72, 5],
+        [9, 40, 33],
       ] as const) {
         const k = typeInfo(type)!.blockSize * blocks;
         const results = [core, wide].map((one) => {
@@ -182,12 +182,12 @@ describe.each(BUILDS)("quads, %s", (build) => {
   test.each(TYPES)("get_rows of %s has the bits of file order", async (_, type) => {
     const core = await Core.load(build);
     const k = 3 * typeInfo(type)!.blockSize;
-    const bytes = weights(type, k, 12, 5);
-    const ids = core.leaf(Type.I32, [5], Int32Array.of(11, 0, 6, 5, 1));
+    const bytes = weights(type, k, 24, 5);
+    const ids = core.leaf(Type.I32, [8], Int32Array.of(23, 0, 14, 5, 1, 8, 19, 18));
     const rows = (table: Stored): Uint32Array =>
-      bits(core.read(core.compute({ op: Op.GET_ROWS, src: [table, ids] }, Type.F32, [k, 5])));
-    const want = rows(core.leaf(type, [k, 12], bytes));
-    expect(rows(quads(core, type, k, 12, bytes))).toEqual(want);
+      bits(core.read(core.compute({ op: Op.GET_ROWS, src: [table, ids] }, Type.F32, [k, 8])));
+    const want = rows(core.leaf(type, [k, 24], bytes));
+    expect(rows(quads(core, type, k, 24, bytes))).toEqual(want);
   });
 });
 
@@ -216,13 +216,13 @@ function weightOf(engine: Engine, type: Type, k: number, m: number): Tensor {
 }
 
 test.each([
-  ["one quad", 1],
-  ["several quads", 700],
+  ["one pair of quads", 1],
+  ["several pairs", 700],
 ] as const)(
   "rows on their way lie as they do when put in quads in place, through windows of %s",
   async (_, room) => {
     using engine = await createEngine({ nThreads: 1 });
-    const rows = 12;
+    const rows = 24;
     for (const [, type] of TYPES) {
       const k = typeInfo(type)!.blockSize;
       const w = weightOf(engine, type, k, rows);
@@ -242,10 +242,10 @@ test.each([
 test("a scale of 64 in the last rows takes those before it back to file order", async () => {
   using engine = await createEngine({ nThreads: 1 });
   const { arena } = engine;
-  for (const last of [11, 7, 0]) {
-    const t = leaf("t", Type.Q8_0, [96, 12]);
+  for (const last of [23, 15, 0]) {
+    const t = leaf("t", Type.Q8_0, [96, 24]);
     engine.allocate([t], "weights");
-    const file = weights(Type.Q8_0, 96, 12, 4);
+    const file = weights(Type.Q8_0, 96, 24, 4);
     file.set([0, 0x54], last * rowBytes(Type.Q8_0, 96));
     const used = arena.usedBytes;
     const windows = engine.quadWindows([t], 1);
@@ -278,7 +278,7 @@ function bytesOf(engine: Engine, t: Tensor): Uint8Array {
   return engine.arena.u8.slice(at, at + t.nBytes);
 }
 
-test("views at whole quads are products of their rows, by one thread and three", async () => {
+test("views at whole pairs of quads are products of their rows, by one thread and three", async () => {
   const results: Uint32Array[] = [];
   for (const [nThreads, laid] of [
     [1, false],
@@ -287,13 +287,13 @@ test("views at whole quads are products of their rows, by one thread and three",
   ] as const) {
     using engine = await createEngine({ nThreads });
     await engine.arrived;
-    const w = weightOf(engine, Type.Q5_0, 96, 20);
+    const w = weightOf(engine, Type.Q5_0, 96, 40);
     if (laid) engine.toQuads([w]);
     expect(w.flags & Flag.QUADS).toBe(laid ? Flag.QUADS : 0);
     for (const n of [1, 3, 6]) {
       using g = engine.graph();
       const x = g.input("x", Type.F32, [96, n]);
-      const part = g.view(w, [96, 12], { nb: [w.nb[1]], offset: 4 * w.nb[1] });
+      const part = g.view(w, [96, 24], { nb: [w.nb[1]], offset: 8 * w.nb[1] });
       const y = [g.mulMat(w, x).asOutput("all"), g.mulMat(part, x).asOutput("part")];
       g.plan();
       x.write(samples(96 * n, stream(n)));
@@ -306,7 +306,7 @@ test("views at whole quads are products of their rows, by one thread and three",
 
 test("a leaf in quads is refused where file order is read", async () => {
   using engine = await createEngine({ nThreads: 1 });
-  const w = weightOf(engine, Type.Q8_0, 32, 8);
+  const w = weightOf(engine, Type.Q8_0, 32, 16);
   engine.toQuads([w]);
   const refused = (build: (g: ReturnType<Engine["graph"]>) => Tensor): void => {
     using g = engine.graph();
@@ -315,37 +315,37 @@ test("a leaf in quads is refused where file order is read", async () => {
   };
   const nb = [w.nb[1]];
   refused((g) => g.cast(w, Type.F32));
-  refused((g) => g.mulMat(g.view(w, [32, 4], { nb, offset: 2 * w.nb[1] }), g.input("x", Type.F32, [32, 1])));
-  refused((g) => g.mulMat(g.view(w, [32, 3], { nb }), g.input("x", Type.F32, [32, 1])));
+  refused((g) => g.mulMat(g.view(w, [32, 8], { nb, offset: 4 * w.nb[1] }), g.input("x", Type.F32, [32, 1])));
+  refused((g) => g.mulMat(g.view(w, [32, 12], { nb }), g.input("x", Type.F32, [32, 1])));
   refused((g) => {
-    const every = g.view(w, [32, 4], { nb: [2 * w.nb[1]] });
+    const every = g.view(w, [32, 8], { nb: [2 * w.nb[1]] });
     return g.mulMat(every, g.input("x", Type.F32, [32, 1]));
   });
   refused((g) => {
     const ids = g.input("ids", Type.I32, [1, 1]);
-    return g.mulMatId(g.reshape(w, [32, 2, 4]), g.input("x", Type.F32, [32, 1, 1]), ids);
+    return g.mulMatId(g.reshape(w, [32, 4, 4]), g.input("x", Type.F32, [32, 1, 1]), ids);
   });
-  expect(() => w.write(weights(Type.Q8_0, 32, 8, 9))).toThrow(/quads/);
+  expect(() => w.write(weights(Type.Q8_0, 32, 16, 9))).toThrow(/quads/);
   await expect(w.readBytes()).rejects.toThrow(/quads/);
 });
 
-test("only leafs that nothing else reads, of whole quads, are chosen", async () => {
+test("only leafs that nothing else reads, of whole pairs of quads, are chosen", async () => {
   using engine = await createEngine({ nThreads: 1 });
   using g = engine.graph();
   const w = (name: string, m: number, type = Type.Q8_0): Tensor => leaf(name, type, [32, m]);
   const [plain, odd, f16, cast, cut, table] = [
     w("p", 8),
-    w("o", 6),
+    w("o", 12),
     w("h", 8, Type.F16),
     w("c", 8),
-    w("v", 8),
+    w("v", 16),
     w("t", 8),
   ];
   const x = g.input("x", Type.F32, [32, 1]);
   for (const a of [plain, odd, f16, cast, table]) g.mulMat(a, x).asOutput();
   g.getRows(table, g.input("ids", Type.I32, [2])).asOutput();
   g.cast(cast, Type.F32).asOutput();
-  g.mulMat(g.view(cut, [32, 4], { nb: [cut.nb[1]], offset: cut.nb[1] }), x).asOutput();
+  g.mulMat(g.view(cut, [32, 8], { nb: [cut.nb[1]], offset: 4 * cut.nb[1] }), x).asOutput();
   expect([...quadLeafs([g.program()])].map((t) => t.name).sort()).toEqual(["p", "t"]);
 });
 

@@ -4,7 +4,7 @@
 
 import { Flag } from "../abi";
 import { liveRows, Node, rowAt, rowPtr, share } from "../node";
-import { QUAD_ROWS } from "../quants/quad";
+import { PAIR_ROWS } from "../quants/quad";
 import { dequantizeQuadRow } from "../quants/quad_rows";
 import { convert } from "./convert";
 
@@ -20,8 +20,8 @@ export function getRows(n: Node, ith: i32, nth: i32): void {
     const id = load<i32>(rowAt(ids, i2, i3, 0) + <usize>(r % n.ne1) * ids.nb0);
     if (<u32>id >= <u32>table.ne1) unreachable();
     if ((table.flags & Flag.QUADS) != 0) {
-      const quad = rowAt(table, id & ~(QUAD_ROWS - 1), i2, i3);
-      dequantizeQuadRow(table.type, quad, id & (QUAD_ROWS - 1), rowPtr(n, r), n.ne0);
+      const pair = rowAt(table, id & ~(PAIR_ROWS - 1), i2, i3);
+      dequantizeQuadRow(table.type, pair, id & (PAIR_ROWS - 1), rowPtr(n, r), n.ne0);
     } else convert(table.type, rowAt(table, id, i2, i3), table.nb0, n.type, rowPtr(n, r), n.nb0, n.ne0);
   }
 }

@@ -1,6 +1,6 @@
 // MUL_MAT: dst[m, n] = sum over k of a[k, m] * b[k, n], a repeated over dimensions 2 and 3 of b.
 //
-// Work is split by rows of a (quads of rows where they are interleaved), in contiguous shares; each thread spreads out
+// Work is split by rows of a (pairs of quads where they are interleaved), in contiguous shares; each thread spreads out
 // (or converts) the columns it needs in its own scratch. Up to three columns: row by row, so that weights are read once
 // as one stream. More: panels of eight rows. All ways sum an element in the same order.
 
@@ -35,7 +35,7 @@ import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_ti
 import { SIX, tile, tileSix, tileTwelve } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
-import { QUAD_ROWS } from "../quants/quad";
+import { PAIR_ROWS } from "../quants/quad";
 import { isWide } from "../quants/super";
 
 // Columns from which panels are used.
@@ -58,8 +58,8 @@ export function mulMat(n: Node, ith: i32, nth: i32): void {
   const rows = a.ne1;
   const panels = n1 >= PANEL_COLUMNS;
   const quads = inQuads(a);
-  if (quads && rows % QUAD_ROWS != 0) unreachable();
-  const unit = panels ? PANEL_ROWS : quads ? QUAD_ROWS : 1;
+  if (quads && rows % PAIR_ROWS != 0) unreachable();
+  const unit = panels ? PANEL_ROWS : quads ? PAIR_ROWS : 1;
   const units = (rows + unit - 1) / unit;
   const total = <i64>units * n2 * n3;
   if (n1 <= 0 || total <= 0) return;
@@ -175,10 +175,10 @@ function spreadColumn(a: Node, p: usize, bytes: usize, px: usize): void {
 function dots(a: Node, pw: usize, rows: i32, px: usize, py: usize): void {
   const nb = a.ne0 / blockSize(a.type);
   if (hasSupers(a)) {
-    if (inQuads(a)) dotSuperQuads(a.type, pw, rows / QUAD_ROWS, nb, px, py);
+    if (inQuads(a)) dotSuperQuads(a.type, pw, rows / PAIR_ROWS, nb, px, py);
     else dotSuperRows(a.type, pw, a.nb1, rows, nb, px, py);
   } else {
-    if (inQuads(a)) dotQuads(a.type, pw, rows / QUAD_ROWS, nb, px, py);
+    if (inQuads(a)) dotQuads(a.type, pw, rows / PAIR_ROWS, nb, px, py);
     else dotRows(a.type, pw, a.nb1, rows, nb, px, py);
   }
 }
@@ -307,7 +307,7 @@ function fetch(p: usize, end: usize, pt: usize): void {
 
 // Eight rows to a panel.
 function unpack(a: Node, pw: usize, rows: i32, nb: i32, panel: usize): void {
-  if (inQuads(a)) unpackQuads(a.type, pw, a.nb1, rows, nb, panel);
+  if (inQuads(a)) unpackQuads(a.type, pw, nb, panel);
   else if (hasSupers(a)) unpackSuper(a.type, pw, a.nb1, rows, nb, panel);
   else unpackPanel(a.type, pw, a.nb1, rows, nb, panel);
 }

@@ -19,7 +19,7 @@ import { dotSuperQuads, quadSums } from "../matmul/super_quads";
 import { Flag, Type } from "../abi";
 import { Node, liveRowsOf, rowAt, share } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
-import { QUAD_ROWS } from "../quants/quad";
+import { PAIR_ROWS } from "../quants/quad";
 import { isWide } from "../quants/super";
 
 // ts/ops/mul_mat_id.ts counts scratch with the same number.
@@ -38,7 +38,7 @@ export function mulMatId(n: Node, ith: i32, nth: i32): void {
   const last = min(a.ne1, share(units, ith + 1, nth) * ROW_UNIT);
   const tokens = liveRowsOf(n, n.src2!);
   if (first >= last || tokens <= 0) return;
-  if (inQuads(a) && a.ne1 % QUAD_ROWS != 0) unreachable();
+  if (inQuads(a) && a.ne1 % PAIR_ROWS != 0) unreachable();
   checkIds(n, tokens);
   const list = n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith;
   for (let x = 0; x < a.ne2; x++) {
@@ -125,12 +125,12 @@ function spread(a: Node, b: Node, p: usize, px: usize): void {
 function dots(a: Node, pw: usize, rows: i32, px: usize, pt: usize, py: usize): void {
   const block = blockSize(a.type);
   const nb = a.ne0 / block;
-  const quads = inQuads(a) ? rows / QUAD_ROWS : 0;
+  const pairs = inQuads(a) ? rows / PAIR_ROWS : 0;
   if (block == 32) {
-    if (quads > 0) dotQuads(a.type, pw, quads, nb, px, py);
+    if (pairs > 0) dotQuads(a.type, pw, pairs, nb, px, py);
     else dotRows(a.type, pw, a.nb1, rows, nb, px, py);
   } else if (block == 256) {
-    if (quads > 0) dotSuperQuads(a.type, pw, quads, nb, px, py);
+    if (pairs > 0) dotSuperQuads(a.type, pw, pairs, nb, px, py);
     else dotSuperRows(a.type, pw, a.nb1, rows, nb, px, py);
   } else dotRowsF(a.type, pw, a.nb1, rows, nb, px, pt, py);
 }

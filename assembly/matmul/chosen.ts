@@ -56,7 +56,7 @@ export function chosenPanels(
   for (let r = first; r < last; r += PANEL_ROWS) {
     const rows = min(PANEL_ROWS, last - r);
     const pw = pa + <usize>r * a.nb1;
-    if (quads) unpackQuads(a.type, pw, a.nb1, rows, nb, panel);
+    if (quads) unpackQuads(a.type, pw, nb, panel);
     else if (supers) unpackSuper(a.type, pw, a.nb1, rows, nb, panel);
     else unpackPanel(a.type, pw, a.nb1, rows, nb, panel);
     for (let c = 0, p = groups; c < count;) {

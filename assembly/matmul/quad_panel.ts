@@ -1,6 +1,7 @@
 // Rows in quads (quants/quads.ts) unpacked to the panels of matmul/blocks.ts and matmul/super_panel.ts.
 //
-// A vector of a quad, four bytes of each of its rows, is half of eight rows' as it stands in a panel.
+// A vector of a quad, four bytes of each of its rows, is half of eight rows' as it stands in a panel. Codes are at w, those
+// of a run or block `step` bytes after those of the one before.
 
 import { Type } from "../abi";
 import { lookup, signedCodes, unsignedCodes, wideBias, wideZero } from "../math/dot";
@@ -22,15 +23,16 @@ import { isWide } from "../quants/super";
 import { SEEDED, codeBytes } from "./columns";
 import { GROUP, factorsAt, scalesAt, weightsAt } from "./super_panel";
 
-/** Unpacks two quads of `nb` blocks, nbw bytes a row, to a panel; of four `rows` the one quad twice. */
-export function unpackQuads(type: i32, pw: usize, nbw: usize, rows: i32, nb: i32, pp: usize): void {
-  unpackQuad(type, pw, nb, pp);
-  unpackQuad(type, rows > 4 ? pw + 4 * nbw : pw, nb, pp + 16);
+/** Unpacks a pair of quads of `nb` blocks to a panel. */
+export function unpackQuads(type: i32, pw: usize, nb: i32, pp: usize): void {
+  unpackQuad(type, pw, 0, nb, pp);
+  unpackQuad(type, pw, 1, nb, pp + 16);
 }
 
-function unpackQuad(type: i32, pw: usize, nb: i32, pp: usize): void {
-  if (isSuper(type)) unpackSupers(type, pw, nb, pp);
-  else unpackBlocks(type, pw, nb, pp);
+// Quad h of a pair.
+function unpackQuad(type: i32, pw: usize, h: i32, nb: i32, pp: usize): void {
+  if (isSuper(type)) unpackSupers(type, pw, h, nb, pp);
+  else unpackBlocks(type, pw, h, nb, pp);
 }
 
 /** The code of a level of 0 in a panel. */
@@ -76,14 +78,14 @@ function storeFour(p: usize, t: i32, v: v128, signed: bool, bias: v128): void {
 function unpackForm(form: i32, w: usize, step: usize, count: i32, pp: usize): void {
   const bias = wideBias();
   for (; count > 0; count--, w += step, pp += 2 * GROUP) {
-    storeFour(pp, 0, fourOf(form, w, 0), form == BYTES, bias);
-    storeFour(pp, 1, fourOf(form, w, 1), form == BYTES, bias);
-    storeFour(pp, 2, fourOf(form, w, 2), form == BYTES, bias);
-    storeFour(pp, 3, fourOf(form, w, 3), form == BYTES, bias);
-    storeFour(pp, 4, fourOf(form, w, 4), form == BYTES, bias);
-    storeFour(pp, 5, fourOf(form, w, 5), form == BYTES, bias);
-    storeFour(pp, 6, fourOf(form, w, 6), form == BYTES, bias);
-    storeFour(pp, 7, fourOf(form, w, 7), form == BYTES, bias);
+    storeFour(pp, 0, fourOf(form, w, 0, 32), form == BYTES, bias);
+    storeFour(pp, 1, fourOf(form, w, 1, 32), form == BYTES, bias);
+    storeFour(pp, 2, fourOf(form, w, 2, 32), form == BYTES, bias);
+    storeFour(pp, 3, fourOf(form, w, 3, 32), form == BYTES, bias);
+    storeFour(pp, 4, fourOf(form, w, 4, 32), form == BYTES, bias);
+    storeFour(pp, 5, fourOf(form, w, 5, 32), form == BYTES, bias);
+    storeFour(pp, 6, fourOf(form, w, 6, 32), form == BYTES, bias);
+    storeFour(pp, 7, fourOf(form, w, 7, 32), form == BYTES, bias);
   }
 }
 
@@ -92,9 +94,9 @@ function unpackNibbles(w: usize, step: usize, count: i32, pp: usize): void {
   const m = quadMask(X0F);
   for (; count > 0; count--, w += step, pp += 2 * GROUP) {
     storeNibbles(pp, 0, v128.load(w), m);
-    storeNibbles(pp, 1, v128.load(w, 16), m);
-    storeNibbles(pp, 2, v128.load(w, 32), m);
-    storeNibbles(pp, 3, v128.load(w, 48), m);
+    storeNibbles(pp, 1, v128.load(w, 32), m);
+    storeNibbles(pp, 2, v128.load(w, 64), m);
+    storeNibbles(pp, 3, v128.load(w, 96), m);
   }
 }
 
@@ -128,21 +130,21 @@ function unpackTwos(w: usize, step: usize, count: i32, pp: usize): void {
 function unpackLevels(type: i32, w: usize, step: usize, count: i32, pp: usize): void {
   const zero = hasLevels(type) ? panelLevelZero() : 0;
   const table = i8x16.add(v128.load(tableOf(type)), i8x16.splat(<i8>zero));
-  for (; count > 0; count--, w += step - 64, pp += 2 * GROUP - 128) {
-    for (const end = w + 64; w < end; w += 16, pp += 32) {
-      storeFour(pp, 0, lookup(table, fourOf(NIBBLES, w, 0)), false, table);
-      storeFour(pp, 4, lookup(table, fourOf(NIBBLES, w, 4)), false, table);
+  for (; count > 0; count--, w += step - 128, pp += 2 * GROUP - 128) {
+    for (const end = w + 128; w < end; w += 32, pp += 32) {
+      storeFour(pp, 0, lookup(table, fourOf(NIBBLES, w, 0, 32)), false, table);
+      storeFour(pp, 4, lookup(table, fourOf(NIBBLES, w, 4, 32)), false, table);
     }
   }
 }
 
-function unpackBlocks(type: i32, pw: usize, nb: i32, pp: usize): void {
-  const bytes = bytesOf(type);
-  unpackRuns(type, pw + codesAt(type), bytes, nb, pp);
+function unpackBlocks(type: i32, pw: usize, h: i32, nb: i32, pp: usize): void {
+  const bytes = bytesOf(type) * 2;
+  unpackRuns(type, pw + 2 * codesAt(type) + ((<usize>h) << 4), bytes, nb, pp);
   const pd = pp + 8 * codeBytes(SEEDED, nb);
-  if (type == Type.MXFP4) unpackPowers(pw, bytes, nb, pd);
-  else unpackScales(pw, bytes, nb, pd);
-  if (hasMin(type)) unpackScales(pw + 8, bytes, nb, pd + ((<usize>nb) << 5));
+  if (type == Type.MXFP4) unpackPowers(pw + ((<usize>h) << 2), bytes, nb, pd);
+  else unpackScales(pw + ((<usize>h) << 3), bytes, nb, pd);
+  if (hasMin(type)) unpackScales(pw + 16 + ((<usize>h) << 3), bytes, nb, pd + ((<usize>nb) << 5));
 }
 
 // Scales of `nb` blocks, `bytes` apart.
@@ -164,22 +166,23 @@ function scalesAtQuad(p: usize): v128 {
   return liftedScales(p, quadMask(LIFTED), quadMask(LIFT));
 }
 
-function unpackSupers(type: i32, pw: usize, nb: i32, pp: usize): void {
+function unpackSupers(type: i32, pw: usize, h: i32, nb: i32, pp: usize): void {
   const zero = hasLevels(type) ? panelLevelZero() : hasMin(type) ? 1 : zeroOf(type);
   let ps = pp + scalesAt(nb);
   let pm = pp + weightsAt(nb);
   let pd = pp + factorsAt(nb);
   for (let b = 0; b < nb; b++, ps += 512, pm += 256, pd += 64) {
-    v128.store(pd, scalesAtQuad(pw));
-    if (hasMin(type)) v128.store(pd, scalesAtQuad(pw + 8), 32);
+    const factors = pw + ((<usize>h) << 3);
+    v128.store(pd, scalesAtQuad(factors));
+    if (hasMin(type)) v128.store(pd, scalesAtQuad(factors + 16), 32);
     for (let i = 0; i < (isWide(type) ? 2 : 4); i++) {
-      const s = scalesOf(type, pw, i);
-      const m = hasMin(type) ? minsOf(type, pw, i) : s;
+      const s = scalesOf(type, pw, h, i);
+      const m = hasMin(type) ? minsOf(type, pw, h, i) : s;
       storeScales(s, ps + ((<usize>i) << 7));
       storePairs(m, zero, pm + ((<usize>i) << 6));
     }
-    unpackRuns(type, pw + codesAt(type), runBytes(formOf(type)), 8, pp);
-    pw += bytesOf(type);
+    unpackRuns(type, pw + 2 * codesAt(type) + ((<usize>h) << 4), 2 * runBytes(formOf(type)), 8, pp);
+    pw += 2 * bytesOf(type);
     pp += 16 * GROUP;
   }
 }

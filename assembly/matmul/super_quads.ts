@@ -1,4 +1,4 @@
-// Rows of super-blocks in quads (quants/quads_256.ts) times one column of Q8_K activations: each dot feeds four rows.
+// Rows of super-blocks in pairs of quads (quants/quads_256.ts) times one column of Q8_K activations.
 //
 // Every row of a result has the bits that the same row in file order has: the arithmetic is that of matmul/super.ts,
 // and so are the columns, never split, but for their sums (quadSums).
@@ -8,29 +8,35 @@ import {
   EVEN,
   LIFT,
   LIFTED,
-  LOW,
   X03,
   X07,
-  X08,
   X0C,
   X0F,
-  X10,
-  X18,
-  X1F,
   X30,
   X3F,
   bitsFrom,
-  liftedScales,
+  lowered,
   quadMask,
 } from "../quants/quad";
-import { FIVES } from "../quants/quad_codes";
-import { bytesOf, codesAt, formOf, hasMin, hasTable, levelZero, zeroOf } from "../quants/quad_types";
-import { scalesIQ4_XS, scalesQ3_K } from "../quants/quads_256";
-import { X16, dotFour, five32, highInPlace, inParts, levels32, levelsOf, nibbles32, term } from "./quads";
+import { bytesOf, codesAt, hasMin, zeroOf } from "../quants/quad_types";
+import { scalesQ3_K } from "../quants/quads_256";
+import {
+  X16,
+  dotFour,
+  highInPlace,
+  inParts,
+  lowByte,
+  oddOf,
+  runsOf,
+  term,
+  topsOf,
+  weigh,
+  weighSigned,
+} from "./quad_runs";
 
-/** `quads` quads of rows at pw times the column of `nb` super-blocks at px; results to f32 at py. */
-export function dotSuperQuads(type: i32, pw: usize, quads: i32, nb: i32, px: usize, py: usize): void {
-  const end = py + ((<usize>quads) << 4);
+/** `pairs` pairs of quads at pw times the column of `nb` super-blocks at px; results to f32 at py. */
+export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, py: usize): void {
+  const end = py + ((<usize>pairs) << 5);
   switch (type) {
     case Type.Q2_K:
       return quadsQ2_K(pw, nb, px, py, end);
@@ -68,157 +74,22 @@ export function quadSums(wide: bool, nb: i32, ps: usize): void {
   }
 }
 
-// Bytes of four rows (of one sign, below 128) times four sums at s, in the order 0 2 1 3.
-@inline
-function weigh(v: v128, s: usize, acc: v128, even: v128): v128 {
-  acc = i32x4.add(acc, i32x4.dot_i16x8_s(v128.and(v, even), v128.load32_splat(s)));
-  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 8), v128.load32_splat(s, 4)));
-}
-
-
-@inline
-function weighSigned(v: v128, s: usize, acc: v128): v128 {
-  acc = i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(i16x8.shl(v, 8), 8), v128.load32_splat(s)));
-  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(v, 8), v128.load32_splat(s, 4)));
-}
-
-// Types whose scales serve 32 weights; `parts` as in levels32(), `inPlace` as in nibbles32().
-@inline
-function wideOf(
-  type: i32,
-  parts: bool,
-  inPlace: bool,
-  w: usize,
-  nb: i32,
-  px: usize,
-  y: usize,
-  end: usize,
-): void {
-  const five = formOf(type) == FIVES;
-  const m = quadMask(five ? X1F : X0F);
-  const m07 = five ? quadMask(X07) : m;
-  const m18 = five ? quadMask(X18) : m;
-  const m08 = five ? quadMask(X08) : m;
-  const m10 = five ? quadMask(X10) : m;
-  const even = quadMask(EVEN);
-  const low = quadMask(LOW);
-  const m3f = quadMask(X3F);
-  const m03 = quadMask(X03);
-  const m0c = quadMask(X0C);
-  const m30 = quadMask(X30);
-  const lifted = quadMask(LIFTED);
-  const lift = quadMask(LIFT);
-  const all = hasTable(type) ? levelsOf(type) : m;
-  const table = parts ? i8x16.min_u(all, i8x16.splat(127)) : all;
-  const rest = parts ? i8x16.sub(all, table) : m;
-  const zero = i32x4.splat(hasTable(type) ? levelZero() : 0);
-  const pd = px + ((<usize>nb * X16) << 4);
-  const last = pd + ((<usize>nb) << 2);
-  for (; y < end; y += 16) {
-    let sum = f32x4.splat(0);
-    let x = px;
-    let s = last;
-    for (let d = pd; d < last; d += 4, s += 32) {
-      let acc = i32x4.splat(0);
-      let mins = acc;
-      let scales: v128;
-      let next: v128;
-      if (hasMin(type)) {
-        const s0 = v128.load(w, 16);
-        const s1 = v128.load(w, 32);
-        const s2 = v128.load(w, 48);
-        const tops = v128.or(v128.or(bitsFrom(s0, 6, m03), bitsFrom(s1, 4, m0c)), bitsFrom(s2, 2, m30));
-        mins = weigh(tops, s + 8, weigh(v128.and(s2, m3f), s, acc, even), even);
-        scales = v128.and(s0, m3f);
-        next = v128.and(s1, m3f);
-      } else {
-        scales = scalesIQ4_XS(w, 0);
-        next = scalesIQ4_XS(w, 1);
-        mins = weighSigned(next, s + 8, weighSigned(scales, s, acc));
-        acc = i32x4.neg(i32x4.mul(mins, zero));
-      }
-      let p = w + codesAt(type);
-      w += bytesOf(type);
-      // two halves of four runs; the scale of the current one is the lowest byte of each lane
-      for (const half = p + ((w - p) >> 1); ; scales = next) {
-        const stop = p < half ? half : w;
-        do {
-          const i = five
-            ? five32(p, x, i32x4.splat(0), m, m07, m18, m08, m10, even)
-            : hasTable(type)
-              ? levels32(p, x, i32x4.splat(0), m, even, table, rest, parts)
-              : nibbles32(p, x, i32x4.splat(0), m, even, inPlace);
-          const scale = hasMin(type) ? v128.and(scales, low) : i32x4.shr_s(i32x4.shl(scales, 24), 24);
-          acc = i32x4.add(acc, i32x4.mul(i, scale));
-          scales = i32x4.shr_u(scales, 8);
-          p += five ? 80 : 64;
-          x += 2 * X16;
-        } while (p < stop);
-        if (p == w) break;
-      }
-      const dx = v128.load32_splat(d);
-      let v = term(acc, liftedScales(w - bytesOf(type), lifted, lift), dx);
-      if (hasMin(type)) {
-        v = f32x4.sub(v, term(mins, liftedScales(w - bytesOf(type) + 8, lifted, lift), dx));
-      }
-      sum = f32x4.add(sum, v);
-    }
-    v128.store(y, sum);
-  }
-}
-
 function quadsQ4_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) wideOf(Type.Q4_K, false, true, w, nb, px, y, end);
-  else wideOf(Type.Q4_K, false, false, w, nb, px, y, end);
+  if (highInPlace()) runsOf(Type.Q4_K, false, true, w, nb, px, y, end);
+  else runsOf(Type.Q4_K, false, false, w, nb, px, y, end);
 }
 
 function quadsQ5_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  wideOf(Type.Q5_K, false, false, w, nb, px, y, end);
+  runsOf(Type.Q5_K, false, false, w, nb, px, y, end);
 }
 
 function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  wideOf(Type.IQ4_XS, false, false, w, nb, px, y, end);
+  runsOf(Type.IQ4_XS, false, false, w, nb, px, y, end);
 }
 
 // IQ4_XS inParts().
 function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) wideOf(Type.IQ4_XS, true, false, w, nb, px, y, end);
-}
-
-// 16 two-bit weights of four rows at w.
-@inline
-function two16(w: usize, x: usize, m: v128, even: v128): v128 {
-  const v = v128.load(w);
-  let i = dotFour(x, v128.and(v, m), i32x4.splat(0), even);
-  i = dotFour(x + 4, bitsFrom(v, 2, m), i, even);
-  i = dotFour(x + 8, bitsFrom(v, 4, m), i, even);
-  return dotFour(x + 12, bitsFrom(v, 6, m), i, even);
-}
-
-// 16 six-bit weights of four rows at w.
-@inline
-function six16(w: usize, x: usize, m: v128, m03: v128, m0c: v128, m30: v128, even: v128): v128 {
-  const a = v128.load(w);
-  const b = v128.load(w, 16);
-  const c = v128.load(w, 32);
-  let i = dotFour(x, v128.and(a, m), i32x4.splat(0), even);
-  i = dotFour(x + 4, v128.and(b, m), i, even);
-  i = dotFour(x + 8, v128.and(c, m), i, even);
-  const tops = v128.or(v128.or(bitsFrom(a, 6, m03), bitsFrom(b, 4, m0c)), bitsFrom(c, 2, m30));
-  return dotFour(x + 12, tops, i, even);
-}
-
-// 16 of 32 three-bit weights at w, from bit `s` on.
-@inline
-function three16(w: usize, x: usize, s: i32, m: v128, m03: v128, m0c: v128, m30: v128, even: v128): v128 {
-  const a = v128.load(w);
-  const b = v128.load(w, 16);
-  const c = v128.load(w, 32);
-  let i = dotFour(x, bitsFrom(a, s, m), i32x4.splat(0), even);
-  i = dotFour(x + 4, bitsFrom(b, s, m), i, even);
-  i = dotFour(x + 8, bitsFrom(c, s, m), i, even);
-  const tops = v128.or(v128.or(bitsFrom(a, 6, m03), bitsFrom(b, 4, m0c)), bitsFrom(c, 2, m30));
-  return dotFour(x + 12, bitsFrom(tops, s, m), i, even);
+  if (ASC_FEATURE_RELAXED_SIMD) runsOf(Type.IQ4_XS, true, false, w, nb, px, y, end);
 }
 
 // Types with a scale for each 16 weights.
@@ -232,49 +103,142 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
   const m30 = quadMask(X30);
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
-  const step: usize = type == Type.Q2_K ? 16 : 48;
+  const zero = i32x4.splat(0);
+  const codeOf0 = i32x4.splat(zeroOf(type));
+  const step: usize = type == Type.Q2_K ? 32 : 96;
   const pd = px + ((<usize>nb * X16) << 4);
   const last = pd + ((<usize>nb) << 2);
-  for (; y < end; y += 16) {
-    let sum = f32x4.splat(0);
+  for (; y < end; y += 32) {
+    let sumA = f32x4.splat(0);
+    let sumB = sumA;
     let x = px;
     let s = last;
-    for (let d = pd; d < last; d += 4, w += bytesOf(type)) {
-      let acc = i32x4.splat(0);
-      let sums = acc;
-      let g = w + codesAt(type);
-      for (let i = 0; i < 4; i++, s += 8) {
-        let scales: v128;
-        if (type == Type.Q3_K) scales = scalesQ3_K(w, i);
-        else scales = v128.load(w + (hasMin(type) ? 16 : 8) + ((<usize>i) << 4));
+    for (let d = pd; d < last; d += 4, w += 2 * bytesOf(type)) {
+      let accA = zero;
+      let accB = zero;
+      let sumsA = zero;
+      let sumsB = zero;
+      let g = w + 2 * codesAt(type);
+      let ps = w;
+      for (let n = 0; n < 4; n++, s += 8, ps += 32) {
+        let scalesA: v128;
+        let scalesB: v128;
+        if (type == Type.Q3_K) {
+          scalesA = scalesQ3_K(w, 0, n);
+          scalesB = scalesQ3_K(w, 1, n);
+        } else if (hasMin(type)) {
+          scalesA = v128.load(ps, 32);
+          scalesB = v128.load(ps, 48);
+        } else {
+          scalesA = v128.load(ps, 16);
+          scalesB = v128.load(ps, 32);
+        }
         if (hasMin(type)) {
-          sums = weigh(bitsFrom(scales, 4, m0f), s, sums, even);
-          scales = v128.and(scales, m0f);
-        } else sums = weighSigned(scales, s, sums);
+          sumsA = weigh(bitsFrom(scalesA, 4, m0f), s, sumsA, even);
+          sumsB = weigh(bitsFrom(scalesB, 4, m0f), s, sumsB, even);
+          scalesA = v128.and(scalesA, m0f);
+          scalesB = v128.and(scalesB, m0f);
+        } else {
+          sumsA = weighSigned(scalesA, s, sumsA);
+          sumsB = weighSigned(scalesB, s, sumsB);
+        }
         // the scale of the current group is the lowest byte of each lane
         for (const next = x + 4 * X16; x < next; g += step) {
-          if (type == Type.Q3_K) {
-            const a = three16(g, x, 0, m, m03, m0c, m30, even);
-            acc = i32x4.add(acc, i32x4.mul(a, i32x4.shr_s(i32x4.shl(scales, 24), 24)));
-            const b = three16(g, x + X16, 3, m, m03, m0c, m30, even);
-            acc = i32x4.add(acc, i32x4.mul(b, i32x4.shr_s(i32x4.shl(scales, 16), 24)));
-            scales = i32x4.shr_u(scales, 16);
-            x += 2 * X16;
+          const a = v128.load(g);
+          const b = v128.load(g, 16);
+          let e: v128;
+          let o: v128;
+          let i: v128;
+          let j: v128;
+          if (type == Type.Q2_K) {
+            e = v128.load32_splat(x);
+            o = oddOf(x);
+            i = dotFour(e, o, v128.and(a, m), zero, even);
+            j = dotFour(e, o, v128.and(b, m), zero, even);
+            e = v128.load32_splat(x + 4);
+            o = oddOf(x + 4);
+            i = dotFour(e, o, bitsFrom(a, 2, m), i, even);
+            j = dotFour(e, o, bitsFrom(b, 2, m), j, even);
+            e = v128.load32_splat(x + 8);
+            o = oddOf(x + 8);
+            i = dotFour(e, o, bitsFrom(a, 4, m), i, even);
+            j = dotFour(e, o, bitsFrom(b, 4, m), j, even);
+            e = v128.load32_splat(x + 12);
+            o = oddOf(x + 12);
+            i = dotFour(e, o, bitsFrom(a, 6, m), i, even);
+            j = dotFour(e, o, bitsFrom(b, 6, m), j, even);
           } else {
-            const a = type == Type.Q2_K ? two16(g, x, m, even) : six16(g, x, m, m03, m0c, m30, even);
-            acc = i32x4.add(acc, i32x4.mul(a, i32x4.shr_s(i32x4.shl(scales, 24), 24)));
-            scales = i32x4.shr_u(scales, 8);
-            x += X16;
+            const c = v128.load(g, 32);
+            const d = v128.load(g, 48);
+            const f = v128.load(g, 64);
+            const h = v128.load(g, 80);
+            const topA = topsOf(a, c, f, m03, m0c, m30);
+            const topB = topsOf(b, d, h, m03, m0c, m30);
+            e = v128.load32_splat(x);
+            o = oddOf(x);
+            i = dotFour(e, o, v128.and(a, m), zero, even);
+            j = dotFour(e, o, v128.and(b, m), zero, even);
+            e = v128.load32_splat(x + 4);
+            o = oddOf(x + 4);
+            i = dotFour(e, o, v128.and(c, m), i, even);
+            j = dotFour(e, o, v128.and(d, m), j, even);
+            e = v128.load32_splat(x + 8);
+            o = oddOf(x + 8);
+            i = dotFour(e, o, v128.and(f, m), i, even);
+            j = dotFour(e, o, v128.and(h, m), j, even);
+            const lowA = type == Type.Q3_K ? v128.and(topA, m) : topA;
+            const lowB = type == Type.Q3_K ? v128.and(topB, m) : topB;
+            e = v128.load32_splat(x + 12);
+            o = oddOf(x + 12);
+            i = dotFour(e, o, lowA, i, even);
+            j = dotFour(e, o, lowB, j, even);
+            if (type == Type.Q3_K) {
+              accA = i32x4.add(accA, i32x4.mul(i, lowByte(scalesA)));
+              accB = i32x4.add(accB, i32x4.mul(j, lowByte(scalesB)));
+              scalesA = i32x4.shr_u(scalesA, 8);
+              scalesB = i32x4.shr_u(scalesB, 8);
+              x += X16;
+              e = v128.load32_splat(x);
+              o = oddOf(x);
+              i = dotFour(e, o, bitsFrom(a, 3, m), zero, even);
+              j = dotFour(e, o, bitsFrom(b, 3, m), zero, even);
+              e = v128.load32_splat(x + 4);
+              o = oddOf(x + 4);
+              i = dotFour(e, o, bitsFrom(c, 3, m), i, even);
+              j = dotFour(e, o, bitsFrom(d, 3, m), j, even);
+              e = v128.load32_splat(x + 8);
+              o = oddOf(x + 8);
+              i = dotFour(e, o, bitsFrom(f, 3, m), i, even);
+              j = dotFour(e, o, bitsFrom(h, 3, m), j, even);
+              e = v128.load32_splat(x + 12);
+              o = oddOf(x + 12);
+              i = dotFour(e, o, bitsFrom(topA, 3, m), i, even);
+              j = dotFour(e, o, bitsFrom(topB, 3, m), j, even);
+            }
           }
+          accA = i32x4.add(accA, i32x4.mul(i, lowByte(scalesA)));
+          accB = i32x4.add(accB, i32x4.mul(j, lowByte(scalesB)));
+          scalesA = i32x4.shr_u(scalesA, 8);
+          scalesB = i32x4.shr_u(scalesB, 8);
+          x += X16;
         }
       }
       const dx = v128.load32_splat(d);
-      if (!hasMin(type)) acc = i32x4.sub(acc, i32x4.mul(sums, i32x4.splat(zeroOf(type))));
-      let v = term(acc, liftedScales(w, lifted, lift), dx);
-      if (hasMin(type)) v = f32x4.sub(v, term(sums, liftedScales(w + 8, lifted, lift), dx));
-      sum = f32x4.add(sum, v);
+      if (!hasMin(type)) {
+        accA = i32x4.sub(accA, i32x4.mul(sumsA, codeOf0));
+        accB = i32x4.sub(accB, i32x4.mul(sumsB, codeOf0));
+      }
+      let vA = term(accA, lowered(v128.load16x4_s(w), lifted, lift), dx);
+      let vB = term(accB, lowered(v128.load16x4_s(w, 8), lifted, lift), dx);
+      if (hasMin(type)) {
+        vA = f32x4.sub(vA, term(sumsA, lowered(v128.load16x4_s(w, 16), lifted, lift), dx));
+        vB = f32x4.sub(vB, term(sumsB, lowered(v128.load16x4_s(w, 24), lifted, lift), dx));
+      }
+      sumA = f32x4.add(sumA, vA);
+      sumB = f32x4.add(sumB, vB);
     }
-    v128.store(y, sum);
+    v128.store(y, sumA);
+    v128.store(y, sumB, 16);
   }
 }
 

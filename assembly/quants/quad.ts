@@ -8,8 +8,10 @@
 
 import { storeTransposed } from "../math/dot";
 
-/** Rows of a quad. */
-export const QUAD_ROWS: i32 = 4;
+// Two quads lie side by side, field by field: vectors of the same four activations are 32 bytes.
+
+/** Rows of a pair of quads, which is what lies together. */
+export const PAIR_ROWS: i32 = 8;
 
 // prettier-ignore
 const MASKS = memory.data<u32>([
@@ -74,13 +76,24 @@ export function bitsTo(v: v128, s: i32, m: u8): v128 {
 /** Four lifted scales at p to f32; the masks are LIFTED and LIFT. */
 @inline
 export function liftedScales(p: usize, lifted: v128, lift: v128): v128 {
-  return f32x4.mul(v128.and(i32x4.shl(v128.load16x4_s(p), 13), lifted), lift);
+  return lowered(v128.load16x4_s(p), lifted, lift);
 }
 
-/** Four exponents of MXFP4 at p as 2^(e - 128); the masks are ONE_23 and ONE_21. The second term wins for subnormals. */
+/** Four lifted scales, sign-extended to 32 bits, to f32. */
+@inline
+export function lowered(v: v128, lifted: v128, lift: v128): v128 {
+  return f32x4.mul(v128.and(i32x4.shl(v, 13), lifted), lift);
+}
+
+/** Four exponents of MXFP4 at p as 2^(e - 128); the masks are ONE_23 and ONE_21. */
 @inline
 export function powers(p: usize, one23: v128, one21: v128): v128 {
-  const e = i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(p)));
+  return powersOf(i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(p))), one23, one21);
+}
+
+/** Four exponents, one a lane, likewise. The second term wins for subnormals. */
+@inline
+export function powersOf(e: v128, one23: v128, one21: v128): v128 {
   return i32x4.max_s(i32x4.sub(i32x4.shl(e, 23), one23), i32x4.add(i32x4.shl(e, 21), one21));
 }
 

@@ -29,59 +29,59 @@ export function runBytes(form: i32): usize {
   return form == THREES ? 48 : 32;
 }
 
-/** Vector t (0..7) of the codes at w. */
+/** Vector t (0..7) of the codes at w, whose vectors are `step` bytes apart: 16, or 32 in a pair of quads. */
 @inline
-export function fourOf(form: i32, w: usize, t: i32): v128 {
+export function fourOf(form: i32, w: usize, t: i32, step: usize): v128 {
   if (form == NIBBLES) {
-    const v = v128.load(w + ((<usize>(t & 3)) << 4));
+    const v = v128.load(w + <usize>(t & 3) * step);
     return v128.and(t < 4 ? v : i16x8.shr_u(v, 4), quadMask(X0F));
   }
   if (form == FIVES) {
-    return t < 5 ? v128.and(v128.load(w + ((<usize>t) << 4)), quadMask(X1F)) : fiveFromTops(w, t);
+    return t < 5 ? v128.and(v128.load(w + <usize>t * step), quadMask(X1F)) : fiveFromTops(w, t, step);
   }
-  if (form == BYTES) return v128.load(w + ((<usize>t) << 4));
-  if (form == SIXES) return six(t < 4 ? w : w + 48, t & 3);
+  if (form == BYTES) return v128.load(w + <usize>t * step);
+  if (form == SIXES) return six(t < 4 ? w : w + 3 * step, t & 3, step);
   if (form == THREES) {
-    const v = six(w, t & 3);
+    const v = six(w, t & 3, step);
     return v128.and(t < 4 ? v : i16x8.shr_u(v, 3), quadMask(X07));
   }
-  return bitsFrom(v128.load(t < 4 ? w : w + 16), 2 * (t & 3), quadMask(X03));
+  return bitsFrom(v128.load(t < 4 ? w : w + step), 2 * (t & 3), quadMask(X03));
 }
 
 /** The same for a form that is not known when compiling. */
-export function fourAt(form: i32, w: usize, t: i32): v128 {
+export function fourAt(form: i32, w: usize, t: i32, step: usize): v128 {
   switch (form) {
     case NIBBLES:
-      return fourOf(NIBBLES, w, t);
+      return fourOf(NIBBLES, w, t, step);
     case FIVES:
-      return fourOf(FIVES, w, t);
+      return fourOf(FIVES, w, t, step);
     case SIXES:
-      return fourOf(SIXES, w, t);
+      return fourOf(SIXES, w, t, step);
     case THREES:
-      return fourOf(THREES, w, t);
+      return fourOf(THREES, w, t, step);
     case TWOS:
-      return fourOf(TWOS, w, t);
+      return fourOf(TWOS, w, t, step);
     default:
-      return fourOf(BYTES, w, t);
+      return fourOf(BYTES, w, t, step);
   }
 }
 
 // Vectors 5..7 of FIVES.
-function fiveFromTops(w: usize, t: i32): v128 {
+function fiveFromTops(w: usize, t: i32, step: usize): v128 {
   const seven = quadMask(X07);
-  const a = v128.load(w, 16);
-  const b = v128.load(w, 48);
+  const a = v128.load(w + step);
+  const b = v128.load(w + 3 * step);
   if (t == 5) return v128.or(bitsFrom(v128.load(w), 5, seven), bitsFrom(a, 3, quadMask(X18)));
-  if (t == 6) return v128.or(bitsFrom(v128.load(w, 32), 5, seven), bitsFrom(b, 3, quadMask(X18)));
+  if (t == 6) return v128.or(bitsFrom(v128.load(w + 2 * step), 5, seven), bitsFrom(b, 3, quadMask(X18)));
   const top = v128.or(bitsFrom(a, 2, quadMask(X08)), bitsFrom(b, 1, quadMask(X10)));
-  return v128.or(bitsFrom(v128.load(w, 64), 5, seven), top);
+  return v128.or(bitsFrom(v128.load(w + 4 * step), 5, seven), top);
 }
 
 
 @inline
-function six(w: usize, t: i32): v128 {
-  if (t < 3) return v128.and(v128.load(w + ((<usize>t) << 4)), quadMask(X3F));
-  return sixFromTops(v128.load(w), v128.load(w, 16), v128.load(w, 32));
+function six(w: usize, t: i32, step: usize): v128 {
+  if (t < 3) return v128.and(v128.load(w + <usize>t * step), quadMask(X3F));
+  return sixFromTops(v128.load(w), v128.load(w + step), v128.load(w + 2 * step));
 }
 
 /** The six-bit values whose bits stand in pairs on top of three vectors. */

@@ -1,4 +1,4 @@
-// One row out of a quad as f32, with the bits of dequantizeRow() in file order.
+// One row out of a pair of quads as f32, with the bits of dequantizeRow() in file order.
 
 import { Type } from "../abi";
 import { f16ToF32 } from "../math/f16";
@@ -9,19 +9,21 @@ import { bytesOf, codesAt, formOf, hasMin, hasTable, isSuper, tableOf, zeroOf } 
 import { minsOf, scalesOf } from "./quads_256";
 import { isWide } from "./super";
 
-/** Row `row` (0..3) of the quad at pq as `n` f32 at py. */
+/** Row `row` (0..7) of the pair of quads at pq as `n` f32 at py. */
 export function dequantizeQuadRow(type: i32, pq: usize, row: i32, py: usize, n: i32): void {
   const form = formOf(type);
-  for (const end = py + ((<usize>n) << 2); py < end; pq += bytesOf(type)) {
-    const codes = pq + codesAt(type);
+  const h = row >> 2;
+  row &= 3;
+  for (const end = py + ((<usize>n) << 2); py < end; pq += 2 * bytesOf(type)) {
+    const codes = pq + 2 * codesAt(type) + ((<usize>h) << 4);
     if (isSuper(type)) {
-      dequantizeSuper(type, pq, row, py);
+      dequantizeSuper(type, pq, h, row, py);
       py += 1024;
     } else {
-      const d = type == Type.MXFP4 ? power(load<u8>(pq + row)) : f16ToF32(scaleOf(pq, row));
-      const m: f32 = hasMin(type) ? f16ToF32(scaleOf(pq + 8, row)) : 0;
+      const d = type == Type.MXFP4 ? power(load<u8>(pq + 4 * h + row)) : f16ToF32(scaleOf(pq + 8 * h, row));
+      const m: f32 = hasMin(type) ? f16ToF32(scaleOf(pq + 16 + 8 * h, row)) : 0;
       for (let t = 0; t < 8; t++, py += 16) {
-        const x = f32x4.mul(values(type, fourAt(form, codes, t), row), f32x4.splat(d));
+        const x = f32x4.mul(values(type, fourAt(form, codes, t, 32), row), f32x4.splat(d));
         v128.store(py, hasMin(type) ? f32x4.add(x, f32x4.splat(m)) : x);
       }
     }
@@ -42,17 +44,17 @@ function byteOf(v: v128, row: i32, j: i32): f32 {
   return <f32>i8x16.extract_lane_s(i8x16.swizzle(v, i8x16.splat(<i8>((row << 2) + j))), 0);
 }
 
-function dequantizeSuper(type: i32, pq: usize, row: i32, py: usize): void {
+function dequantizeSuper(type: i32, pq: usize, h: i32, row: i32, py: usize): void {
   const form = formOf(type);
-  const d = f16ToF32(scaleOf(pq, row));
-  const dmin: f32 = hasMin(type) ? f16ToF32(scaleOf(pq + 8, row)) : 0;
+  const d = f16ToF32(scaleOf(pq + 8 * h, row));
+  const dmin: f32 = hasMin(type) ? f16ToF32(scaleOf(pq + 16 + 8 * h, row)) : 0;
   for (let g = 0; g < 16; g++) {
     const s = isWide(type) ? g >> 1 : g;
-    const scale = f32x4.splat(d * byteOf(scalesOf(type, pq, s >> 2), row, s & 3));
-    const min = f32x4.splat(hasMin(type) ? dmin * byteOf(minsOf(type, pq, s >> 2), row, s & 3) : 0);
-    const run = pq + codesAt(type) + <usize>(g >> 1) * runBytes(form);
+    const scale = f32x4.splat(d * byteOf(scalesOf(type, pq, h, s >> 2), row, s & 3));
+    const min = f32x4.splat(hasMin(type) ? dmin * byteOf(minsOf(type, pq, h, s >> 2), row, s & 3) : 0);
+    const run = pq + 2 * (codesAt(type) + <usize>(g >> 1) * runBytes(form)) + ((<usize>h) << 4);
     for (let i = 0; i < 4; i++, py += 16) {
-      const x = f32x4.mul(values(type, fourAt(form, run, ((g & 1) << 2) + i), row), scale);
+      const x = f32x4.mul(values(type, fourAt(form, run, ((g & 1) << 2) + i, 32), row), scale);
       v128.store(py, hasMin(type) ? f32x4.sub(x, min) : x);
     }
   }

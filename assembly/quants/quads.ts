@@ -1,76 +1,125 @@
-// Rows in quads: four rows interleaved in place, the same bytes in another order, so that a product reads one stream
-// and feeds four rows with each dot.
+// Rows in quads: eight rows interleaved in place, the same bytes in another order, so that a product reads one stream
+// and feeds eight rows with each four activations.
 //
 // Block b of the four rows of a quad is one block of four times the size: their scales, then vectors of codes
-// (quants/quad.ts; the layouts stand in quads_32.ts, quads_256.ts and quad_codes.ts). Rows are whole and follow each
-// other.
+// (quants/quad.ts; the layouts stand in quads_32.ts, quads_256.ts and quad_codes.ts). Two quads lie side by side: each
+// field of the one is followed by that of the other. Rows are whole and follow each other.
+//
+//   Q4_0   quads   d[4] | V0 | V1 | V2 | V3      e[4] | W0 | W1 | W2 | W3
+//          pair    d[4] e[4] | V0 W0 | V1 W1 | V2 W2 | V3 W3
+//
+// What stands at o in a quad, s bytes, stands at 2 * o and 2 * o + s in a pair.
 
 import { Type } from "../abi";
-import { QUAD_ROWS, isLiftable } from "./quad";
+import { PAIR_ROWS, isLiftable } from "./quad";
 import { bytesOf, factorAt, hasMin, isSuper } from "./quad_types";
 import { gatherSuper, scatterSuper } from "./quads_256";
 import { gatherBlock, scatterBlock } from "./quads_32";
 
-/** Bytes of scratch beside the four rows of a quad. */
-const SCRATCH: usize = 256;
+// Bytes of scratch beside the rows of a pair: what gathering takes, then two quads.
+const SCRATCH: usize = 2048;
+const BLOCKS_AT: usize = 256;
 
 /** Bytes of scratch that {@link toQuads} and {@link fromQuads} need for rows of this size. */
 export function quadScratch(rowBytes: i32): usize {
-  return 4 * <usize>rowBytes + SCRATCH;
+  return 8 * <usize>rowBytes + SCRATCH;
 }
 
 /**
  * Puts `nRows` rows at p in quads, in place; ps is scratch of {@link quadScratch} bytes. False, and nothing is changed,
- * when they cannot be: no such layout of the type, rows that are no multiple of four, a scale not finite or of 64 and
+ * when they cannot be: no such layout of the type, rows that are no multiple of eight, a scale not finite or of 64 and
  * above.
  */
 export function toQuads(type: i32, p: usize, rowBytes: i32, nRows: i32, ps: usize): bool {
   if (!fits(type, rowBytes, nRows)) return false;
   if (!liftable(type, p, rowBytes, nRows)) return false;
-  const quad = (<usize>rowBytes) << 2;
-  for (let r = 0; r < nRows; r += QUAD_ROWS, p += quad) {
-    memory.copy(ps, p, quad);
-    layQuad(type, ps, rowBytes, p, ps + quad);
+  const pair = (<usize>rowBytes) << 3;
+  for (let r = 0; r < nRows; r += PAIR_ROWS, p += pair) {
+    memory.copy(ps, p, pair);
+    layPair(type, ps, rowBytes, p, ps + pair);
   }
   return true;
 }
 
-/** The same from rows that lie elsewhere, at pf; pt is scratch of 256 bytes. */
+/** The same from rows that lie elsewhere, at pf; pt is scratch of 2048 bytes. */
 export function toQuadsFrom(type: i32, pf: usize, p: usize, rowBytes: i32, nRows: i32, pt: usize): bool {
   if (!fits(type, rowBytes, nRows)) return false;
   if (!liftable(type, pf, rowBytes, nRows)) return false;
-  const quad = (<usize>rowBytes) << 2;
-  for (let r = 0; r < nRows; r += QUAD_ROWS, p += quad, pf += quad) layQuad(type, pf, rowBytes, p, pt);
+  const pair = (<usize>rowBytes) << 3;
+  for (let r = 0; r < nRows; r += PAIR_ROWS, p += pair, pf += pair) layPair(type, pf, rowBytes, p, pt);
   return true;
 }
 
-// Four rows at pf to a quad at p.
-function layQuad(type: i32, pf: usize, rowBytes: i32, p: usize, pt: usize): void {
-  const block = <i32>(bytesOf(type) >> 2);
-  for (const end = pf + rowBytes; pf < end; pf += block, p += 4 * <usize>block) {
-    if (isSuper(type)) gatherSuper(type, pf, rowBytes, p, pt);
-    else gatherBlock(type, pf, rowBytes, p, pt);
+// Eight rows at pf to a pair of quads at p.
+function layPair(type: i32, pf: usize, rowBytes: i32, p: usize, pt: usize): void {
+  const bytes = bytesOf(type);
+  const first = pt + BLOCKS_AT;
+  const second = first + bytes;
+  const half = (<usize>rowBytes) << 2;
+  for (const end = pf + rowBytes; pf < end; pf += bytes >> 2, p += 2 * bytes) {
+    gather(type, pf, rowBytes, first, pt);
+    gather(type, pf + half, rowBytes, second, pt);
+    let at = fieldBytes(type);
+    for (let i: usize = 0; i < at; i += fieldSize(type)) {
+      memory.copy(p + 2 * i, first + i, fieldSize(type));
+      memory.copy(p + 2 * i + fieldSize(type), second + i, fieldSize(type));
+    }
+    for (; at < bytes; at += 16) {
+      v128.store(p + 2 * at, v128.load(first + at));
+      v128.store(p + 2 * at, v128.load(second + at), 16);
+    }
   }
+}
+
+// Bytes of the fields below 16 bytes, which stand at the start of a quad, and of each.
+function fieldBytes(type: i32): usize {
+  return type == Type.MXFP4 ? 4 : hasMin(type) || type == Type.IQ4_XS ? 16 : 8;
+}
+
+
+@inline
+function fieldSize(type: i32): usize {
+  return type == Type.MXFP4 ? 4 : 8;
+}
+
+// A block of four rows.
+function gather(type: i32, p: usize, step: usize, pq: usize, pt: usize): void {
+  if (isSuper(type)) gatherSuper(type, p, step, pq, pt);
+  else gatherBlock(type, p, step, pq, pt);
 }
 
 /** The inverse of {@link toQuads}, byte for byte. */
 export function fromQuads(type: i32, p: usize, rowBytes: i32, nRows: i32, ps: usize): bool {
   if (!fits(type, rowBytes, nRows)) return false;
-  const block = <i32>(bytesOf(type) >> 2);
-  const pt = ps + 4 * <usize>rowBytes;
-  for (let r = 0; r < nRows; r += QUAD_ROWS, p += 4 * <usize>rowBytes) {
-    memory.copy(ps, p, 4 * <usize>rowBytes);
-    for (let at = 0, pq = ps; at < rowBytes; at += block, pq += 4 * <usize>block) {
-      if (isSuper(type)) scatterSuper(type, pq, p + at, rowBytes, pt);
-      else scatterBlock(type, pq, p + at, rowBytes, pt);
-    }
+  const pair = (<usize>rowBytes) << 3;
+  for (let r = 0; r < nRows; r += PAIR_ROWS, p += pair) {
+    memory.copy(ps, p, pair);
+    fromPair(type, ps, rowBytes, p, ps + pair);
   }
   return true;
 }
 
+// A pair of quads at pq to eight rows at p.
+function fromPair(type: i32, pq: usize, rowBytes: i32, p: usize, pt: usize): void {
+  const bytes = bytesOf(type);
+  const block = pt + BLOCKS_AT;
+  for (const end = p + rowBytes; p < end; p += bytes >> 2, pq += 2 * bytes) {
+    for (let h: usize = 0; h < 2; h++) {
+      let at = fieldBytes(type);
+      for (let i: usize = 0; i < at; i += fieldSize(type)) {
+        memory.copy(block + i, pq + 2 * i + h * fieldSize(type), fieldSize(type));
+      }
+      for (; at < bytes; at += 16) v128.store(block + at, v128.load(pq + 2 * at + (h << 4)));
+      const to = p + 4 * h * rowBytes;
+      if (isSuper(type)) scatterSuper(type, block, to, rowBytes, pt);
+      else scatterBlock(type, block, to, rowBytes, pt);
+    }
+  }
+}
+
 function fits(type: i32, rowBytes: i32, nRows: i32): bool {
   const block = <i32>(bytesOf(type) >> 2);
-  return block != 0 && rowBytes % block == 0 && nRows % QUAD_ROWS == 0;
+  return block != 0 && rowBytes % block == 0 && nRows % PAIR_ROWS == 0;
 }
 
 // Can all scales of these rows, in file order, be lifted?

@@ -11,7 +11,7 @@
 //                 bit 2i of byte j of H; 32 more than its value
 //   Q6_K    840 = d[4] | S0..S3 | SIXES
 //                 byte j of row r in Si: scale of group 4i + j
-//   IQ4_XS  544 = d[4] | L | H u16[4] | NIBBLES
+//   IQ4_XS  544 = d[4] | H u16[4] | L | NIBBLES
 //                 scale j of a run: low nibble of byte j of L, scale 4 + j: the high one. Upper two bits, of scales 0 .. 7:
 //                 H[5:4] H[13:12] H[7:6] H[15:14] H[1:0] H[9:8] H[3:2] H[11:10]; 32 more than its value
 
@@ -40,49 +40,54 @@ import { fourAt, packFours, runBytes, sixFromTops } from "./quad_codes";
 import { codesAt, factorAt, formOf, hasMin } from "./quad_types";
 import { packTops } from "./super";
 
+// Functions of a block take the place of a pair of quads and which of the two it is, `h`.
+
 /** Scales 4i .. 4i + 3 of four rows at p, as signed bytes; types whose scales serve 32 weights have eight. */
-export function scalesOf(type: i32, p: usize, i: i32): v128 {
-  const at = p + ((<usize>i) << 4);
+export function scalesOf(type: i32, p: usize, h: i32, i: i32): v128 {
+  const at = p + ((<usize>(2 * i + h)) << 4);
   switch (type) {
     case Type.Q2_K:
-      return v128.and(v128.load(at, 16), quadMask(X0F));
+      return v128.and(v128.load(at, 32), quadMask(X0F));
     case Type.Q3_K:
-      return scalesQ3_K(p, i);
+      return scalesQ3_K(p, h, i);
     case Type.Q6_K:
-      return v128.load(at, 8);
+      return v128.load(at, 16);
     case Type.IQ4_XS:
-      return scalesIQ4_XS(p, i);
+      return scalesIQ4_XS(p, h, i);
     default:
-      return v128.and(v128.load(at, 16), quadMask(X3F));
+      return v128.and(v128.load(at, 32), quadMask(X3F));
   }
 }
 
 
 @inline
-export function scalesQ3_K(p: usize, i: i32): v128 {
-  const low = bitsFrom(v128.load(p + 8 + ((<usize>(i & 1)) << 4)), (i >> 1) << 2, quadMask(X0F));
-  const high = i16x8.shl(bitsFrom(v128.load(p, 40), 2 * i, quadMask(X03)), 4);
+export function scalesQ3_K(p: usize, h: i32, i: i32): v128 {
+  p += (<usize>h) << 4;
+  const low = bitsFrom(v128.load(p + 16 + ((<usize>(i & 1)) << 5)), (i >> 1) << 2, quadMask(X0F));
+  const high = i16x8.shl(bitsFrom(v128.load(p, 80), 2 * i, quadMask(X03)), 4);
   return i8x16.sub(v128.or(low, high), quadMask(X20));
 }
 
 
 @inline
-export function scalesIQ4_XS(p: usize, i: i32): v128 {
-  const low = bitsFrom(v128.load(p, 8), 4 * i, quadMask(X0F));
-  const h = i32x4.shl(v128.load16x4_u(p, 24), 4 * i);
-  const high = v128.and(v128.or(h, i32x4.shl(h, 14)), quadMask(X30));
+export function scalesIQ4_XS(p: usize, h: i32, i: i32): v128 {
+  p += (<usize>h) << 3;
+  const low = bitsFrom(v128.load(p + ((<usize>h) << 3), 32), 4 * i, quadMask(X0F));
+  const v = i32x4.shl(v128.load16x4_u(p, 16), 4 * i);
+  const high = v128.and(v128.or(v, i32x4.shl(v, 14)), quadMask(X30));
   return i8x16.sub(v128.or(low, high), quadMask(X20));
 }
 
 /** Minima 4i .. 4i + 3. */
-export function minsOf(type: i32, p: usize, i: i32): v128 {
-  if (type == Type.Q2_K) return bitsFrom(v128.load(p + 16 + ((<usize>i) << 4)), 4, quadMask(X0F));
-  const c = v128.load(p, 48);
+export function minsOf(type: i32, p: usize, h: i32, i: i32): v128 {
+  p += (<usize>h) << 4;
+  if (type == Type.Q2_K) return bitsFrom(v128.load(p + 32 + ((<usize>i) << 5)), 4, quadMask(X0F));
+  const c = v128.load(p, 96);
   if (i == 0) return v128.and(c, quadMask(X3F));
-  return sixFromTops(v128.load(p, 16), v128.load(p, 32), c);
+  return sixFromTops(v128.load(p, 32), v128.load(p, 64), c);
 }
 
-/** The super-blocks at p of four rows, `step` apart, to pq; pt is scratch of 128 bytes. */
+/** The super-blocks at p of four rows, `step` apart, to a quad of its own at pq; pt is scratch of 128 bytes. */
 export function gatherSuper(type: i32, p: usize, step: usize, pq: usize, pt: usize): void {
   liftScales(p + factorAt(type), step, pq);
   if (hasMin(type)) liftScales(p + factorAt(type) + 2, step, pq + 8);
@@ -169,13 +174,13 @@ function gatherScalesIQ4_XS(p: usize, pq: usize, r: usize): void {
     l |= ((low >> (4 * j)) & 15) << (((j & 3) << 3) + (j & 4));
     h |= ((high >> (2 * j)) & 3) << placeInH(j);
   }
-  store<u32>(pq + (r << 2), l, 8);
-  store<u16>(pq + (r << 1), <u16>h, 24);
+  store<u16>(pq + (r << 1), <u16>h, 8);
+  store<u32>(pq + (r << 2), l, 16);
 }
 
 function scatterScalesIQ4_XS(pq: usize, r: usize, p: usize): void {
-  const l = load<u32>(pq + (r << 2), 8);
-  const h = <u32>load<u16>(pq + (r << 1), 24);
+  const h = <u32>load<u16>(pq + (r << 1), 8);
+  const l = load<u32>(pq + (r << 2), 16);
   let low: u32 = 0;
   let high: u32 = 0;
   for (let j: u32 = 0; j < 8; j++) {
@@ -200,7 +205,7 @@ export function scatterSuper(type: i32, pq: usize, p: usize, step: usize, pt: us
     scatterScales(type, pq + (r << 2), p);
     for (let k = 0; k < 256; k += 4) {
       const run = codes + (r << 2) + <usize>(k >> 5) * runBytes(formOf(type));
-      store<i32>(pt + k, i32x4.extract_lane(fourAt(formOf(type), run, (k >> 2) & 7), 0));
+      store<i32>(pt + k, i32x4.extract_lane(fourAt(formOf(type), run, (k >> 2) & 7, 16), 0));
     }
     packCodes(type, pt, p);
   }

@@ -19,7 +19,7 @@ function fileAt(type: i32): usize {
   return type == Type.MXFP4 ? 1 : hasMin(type) ? 4 : 2;
 }
 
-/** The blocks at p of four rows, `step` apart, to pq; pt is scratch of 128 bytes. */
+/** The blocks at p of four rows, `step` apart, to a quad of its own at pq; pt is scratch of 128 bytes. */
 export function gatherBlock(type: i32, p: usize, step: usize, pq: usize, pt: usize): void {
   if (type == Type.MXFP4) {
     for (let r: usize = 0; r < 4; r++) store<u8>(pq + r, load<u8>(p + r * step));
@@ -46,7 +46,7 @@ export function scatterBlock(type: i32, pq: usize, p: usize, step: usize, pt: us
   p += fileAt(type);
   pq += codesAt(type);
   if (formOf(type) == FIVES) {
-    for (let t = 0; t < 8; t++) v128.store(pt + ((<usize>t) << 4), fourAt(FIVES, pq, t));
+    for (let t = 0; t < 8; t++) v128.store(pt + ((<usize>t) << 4), fourAt(FIVES, pq, t, 16));
     for (let r: usize = 0; r < 4; r++) joinFive(pt + (r << 2), p + r * step);
     return;
   }

@@ -1,4 +1,4 @@
-// Weights in quads, Flag.QUADS: four rows interleaved in place (assembly/quants/quads.ts). Who can read them so.
+// Weights in quads, Flag.QUADS: two times four rows interleaved in place (assembly/quants/quads.ts). Who can read them so.
 
 import { Flag, Op } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";
@@ -7,19 +7,19 @@ import type { Program } from "./program.ts";
 import type { Tensor } from "./tensor.ts";
 
 const READERS: readonly Op[] = [Op.MUL_MAT, Op.MUL_MAT_ID, Op.GET_ROWS];
-const QUAD_ROWS = 4;
+const PAIR_ROWS = 8;
 
 /** True when `a`, a tensor or a view of one, consists of whole quads of its root. */
 export function isWholeQuads(a: Tensor): boolean {
   const { ne, nb } = a.root;
-  const quad = QUAD_ROWS * nb[1];
-  const stepsQuads = (i: 2 | 3): boolean => a.ne[i] === 1 || a.nb[i] % quad === 0;
+  const pair = PAIR_ROWS * nb[1];
+  const stepsQuads = (i: 2 | 3): boolean => a.ne[i] === 1 || a.nb[i] % pair === 0;
   return (
     a.ne[0] === ne[0] &&
     a.nb[0] === nb[0] &&
     a.nb[1] === nb[1] &&
-    a.ne[1] % QUAD_ROWS === 0 &&
-    a.viewOffs % quad === 0 &&
+    a.ne[1] % PAIR_ROWS === 0 &&
+    a.viewOffs % pair === 0 &&
     stepsQuads(2) &&
     stepsQuads(3)
   );
@@ -53,7 +53,7 @@ export function checkQuads(program: Program): void {
       if (a === undefined || (a.root.flags & Flag.QUADS) === 0 || takesQuads(tensor.op, a, i)) return;
       const op = Op[tensor.op]!.toLowerCase();
       const why = READERS.includes(tensor.op)
-        ? `a view of it must have whole rows, and start and step at multiples of ${QUAD_ROWS} rows`
+        ? `a view of it must have whole rows, and start and step at multiples of ${PAIR_ROWS} rows`
         : 'load the model with layout "file"';
       throw new GraphError("bad-source", `${op}: source ${a.label()} lies in quads of rows: ${why}`, {
         op,

@@ -38,7 +38,7 @@ export interface LoadOptions
   /** an engine to load into; default: one of the model's own, disposed with it */
   readonly engine?: Engine | undefined;
   /**
-   * order of the weights in memory: "quads" (default) interleaves four rows where type and use allow it, in place, for
+   * order of the weights in memory: "quads" (default) interleaves eight rows where type and use allow it, in place, for
    * faster products with the same bits; "file" keeps the file's order
    */
   readonly layout?: "quads" | "file" | undefined;

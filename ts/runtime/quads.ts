@@ -8,17 +8,19 @@ import type { Exports } from "./wasm.ts";
 
 /** Bytes of a window: what was read into it is in the caches when it is laid out. */
 const WINDOW = 2 ** 20;
+/** Rows of a pair of quads. */
+const PAIR_ROWS = 8;
 /** Bytes behind a window, for the pass over it. */
-const BEHIND = 256;
+const BEHIND = 2048;
 
 /** Address of a leaf in linear memory. */
 export type AddressOf = (t: Tensor) => number;
 
 /**
- * Interleaves the rows of these leafs by fours, in place, and flags them. Leafs whose rows or scales do not allow it
+ * Interleaves the rows of these leafs, eight by eight, in place, and flags them. Leafs whose rows or scales do not allow it
  * stay in file order.
  *
- * @throws {DeviceError} out-of-memory when four rows more do not fit
+ * @throws {DeviceError} out-of-memory when eight rows more do not fit
  */
 export function toQuads(arena: Arena, core: Exports, leafs: readonly Tensor[], addressOf: AddressOf): void {
   const rowBytes = longestRow(leafs);
@@ -48,7 +50,7 @@ export interface QuadPiece {
  * Two windows through which leafs get into quads while a file is read: one is filled while the other is laid out. So the
  * pass reads from the caches, and goes over the memory of the leafs once.
  *
- *   | window 0 | 256 | window 1 | 256 |
+ *   | window 0 | 2048 | window 1 | 2048 |
  */
 export class QuadWindows {
   /** bytes that the windows take of the arena */
@@ -66,24 +68,24 @@ export class QuadWindows {
 
   /**
    * @param leafs those that may come
-   * @param room bytes that the windows should take at most; four rows each they take in any case
+   * @param room bytes that the windows should take at most; eight rows each they take in any case
    * @throws {DeviceError} out-of-memory
    */
   constructor(arena: Arena, core: Exports, leafs: readonly Tensor[], room: number, addressOf: AddressOf) {
-    const quad = 4 * longestRow(leafs);
+    const pair = PAIR_ROWS * longestRow(leafs);
     this.#arena = arena;
     this.#core = core;
     this.#addressOf = addressOf;
-    this.#size = Math.max(quad, Math.min(WINDOW, Math.floor(room / 2) - BEHIND));
-    this.#freed = quad === 0;
-    this.nBytes = quad === 0 ? 0 : arena.regionBytes(2 * (this.#size + BEHIND));
-    this.#start = quad === 0 ? 0 : arena.alloc(this.nBytes, Region.SCRATCH);
+    this.#size = Math.max(pair, Math.min(WINDOW, Math.floor(room / 2) - BEHIND));
+    this.#freed = pair === 0;
+    this.nBytes = pair === 0 ? 0 : arena.regionBytes(2 * (this.#size + BEHIND));
+    this.#start = pair === 0 ? 0 : arena.alloc(this.nBytes, Region.SCRATCH);
   }
 
-  /** A window for the rows of a leaf from byte `done` on: whole quads, at most `nBytes` unless four rows are more. */
+  /** A window for the rows of a leaf from byte `done` on: whole pairs of quads, at most `nBytes` unless eight rows are more. */
   piece(t: Tensor, done: number, nBytes: number): QuadPiece {
-    const quad = 4 * t.nb[1];
-    const n = quad * Math.max(1, Math.floor(Math.min(this.#size, nBytes) / quad));
+    const pair = PAIR_ROWS * t.nb[1];
+    const n = pair * Math.max(1, Math.floor(Math.min(this.#size, nBytes) / pair));
     const from = this.#start + this.#turn * (this.#size + BEHIND);
     this.#turn = 1 - this.#turn;
     return {

@@ -1,0 +1,352 @@
+// Pairs of quads whose scales serve 32 weights, which is a block or an eighth of a super-block, times one column: one loop
+// for blocks (matmul/quads.ts) and super-blocks (matmul/super_quads.ts).
+//
+// Every pair of lines is the same thing for the one quad and for the other.
+
+import { Type } from "../abi";
+import { WIDE_NONE, WIDE_UNSIGNED, dotq, lookup, wideDot } from "../math/dot";
+import {
+  EVEN,
+  LIFT,
+  LIFTED,
+  LOW,
+  ONE_21,
+  ONE_23,
+  X03,
+  X07,
+  X08,
+  X0C,
+  X0F,
+  X10,
+  X18,
+  X1F,
+  X30,
+  X3F,
+  bitsFrom,
+  lowered,
+  powers,
+  quadMask,
+} from "../quants/quad";
+import { FIVES } from "../quants/quad_codes";
+import {
+  bytesOf,
+  codesAt,
+  formOf,
+  hasLevels,
+  hasMin,
+  hasTable,
+  isSuper,
+  levelZero,
+  tableOf,
+} from "../quants/quad_types";
+import { scalesIQ4_XS } from "../quants/quads_256";
+
+/** Bytes of 16 activations of a column. */
+export const X16: usize = ASC_FEATURE_RELAXED_SIMD ? 16 : 32;
+
+/** True when levels must be dotted in two parts: the engine's dot takes 0..127 only. */
+@inline
+export function inParts(): bool {
+  return ASC_FEATURE_RELAXED_SIMD && wideDot() == WIDE_NONE;
+}
+
+/** True when the engine's dot takes any byte as unsigned, as high nibbles in their places are. */
+@inline
+export function highInPlace(): bool {
+  return wideDot() == WIDE_UNSIGNED;
+}
+
+/** Of four activations at x the odd ones, where they stand apart: in the baseline build. */
+@inline
+export function oddOf(x: usize): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return i32x4.splat(0);
+  else return v128.load32_splat(x, 16);
+}
+
+/** acc += codes of four rows (0..127) times four activations; of the baseline build `e` holds the even ones, `o` the odd. */
+@inline
+export function dotFour(e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return dotq(e, q, acc);
+  else return dotq(o, i16x8.shr_u(q, 8), dotq(e, v128.and(q, even), acc));
+}
+
+// The same with codes that may stand for levels; in parts: and what goes beyond.
+@inline
+function dotCodes(
+  type: i32,
+  parts: bool,
+  e: v128,
+  o: v128,
+  q: v128,
+  acc: v128,
+  even: v128,
+  table: v128,
+  rest: v128,
+): v128 {
+  acc = dotFour(e, o, hasTable(type) ? lookup(table, q) : q, acc, even);
+  return parts ? dotFour(e, o, lookup(rest, q), acc, even) : acc;
+}
+
+// High nibbles, or 16 times them, in their places.
+@inline
+function highNibbles(v: v128, m: v128, inPlace: bool): v128 {
+  return inPlace ? v128.andnot(v, m) : bitsFrom(v, 4, m);
+}
+
+// The levels of a type as the dots of a column want them.
+@inline
+function levelsOf(type: i32): v128 {
+  const table = v128.load(tableOf(type));
+  return hasLevels(type) ? i8x16.add(table, i8x16.splat(<i8>levelZero())) : table;
+}
+
+/** One term of four rows: integer sums times the scales, times that of the activations. */
+@inline
+export function term(i: v128, scales: v128, d: v128): v128 {
+  return f32x4.mul(f32x4.convert_i32x4_s(i), f32x4.mul(scales, d));
+}
+
+/** Bytes of four rows (of one sign, below 128) times four sums at s, in the order 0 2 1 3. */
+@inline
+export function weigh(v: v128, s: usize, acc: v128, even: v128): v128 {
+  acc = i32x4.add(acc, i32x4.dot_i16x8_s(v128.and(v, even), v128.load32_splat(s)));
+  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 8), v128.load32_splat(s + 4)));
+}
+
+/** The same with signed bytes. */
+@inline
+export function weighSigned(v: v128, s: usize, acc: v128): v128 {
+  acc = i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(i16x8.shl(v, 8), 8), v128.load32_splat(s)));
+  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(v, 8), v128.load32_splat(s + 4)));
+}
+
+/** The lowest byte of each lane, sign-extended. */
+@inline
+export function lowByte(v: v128): v128 {
+  return i32x4.shr_s(i32x4.shl(v, 24), 24);
+}
+
+/** Six-bit values of four rows from pairs of bits on top of three vectors. */
+@inline
+export function topsOf(a: v128, b: v128, c: v128, m03: v128, m0c: v128, m30: v128): v128 {
+  return v128.or(v128.or(bitsFrom(a, 6, m03), bitsFrom(b, 4, m0c)), bitsFrom(c, 2, m30));
+}
+
+/**
+ * Any type but Q8_0 and those with scales for each 16; results to f32 from y to `end`. `parts`: the table of levels holds
+ * at most 127, the rest another. `inPlace`, where highInPlace(): high nibbles are not moved but their sum is.
+ */
+@inline
+export function runsOf(
+  type: i32,
+  parts: bool,
+  inPlace: bool,
+  w: usize,
+  nb: i32,
+  px: usize,
+  y: usize,
+  end: usize,
+): void {
+  const five = formOf(type) == FIVES;
+  const exponents = type == Type.MXFP4;
+  const supers = isSuper(type);
+  const m = quadMask(five ? X1F : X0F);
+  const m07 = five ? quadMask(X07) : m;
+  const m18 = five ? quadMask(X18) : m;
+  const m08 = five ? quadMask(X08) : m;
+  const m10 = five ? quadMask(X10) : m;
+  const even = quadMask(EVEN);
+  const low = quadMask(LOW);
+  const m3f = quadMask(X3F);
+  const lifted = quadMask(exponents ? ONE_23 : LIFTED);
+  const lift = quadMask(exponents ? ONE_21 : LIFT);
+  const all = hasTable(type) ? levelsOf(type) : m;
+  const table = parts ? i8x16.min_u(all, i8x16.splat(127)) : all;
+  const rest = parts ? i8x16.sub(all, table) : m;
+  const zero = i32x4.splat(0);
+  const levelAt0 = i32x4.splat(supers && hasTable(type) ? -levelZero() : 0);
+  const pd = px + ((<usize>nb * X16) << (supers ? 4 : 1));
+  const last = pd + ((<usize>nb) << 2);
+  const seeds = (<usize>nb) << 2;
+  for (; y < end; y += 32) {
+    let sumA = f32x4.splat(0);
+    let sumB = sumA;
+    let x = px;
+    let s = last;
+    for (let d = pd; d < last; d += 4) {
+      let accA = zero;
+      let accB = zero;
+      let i = zero;
+      let j = zero;
+      let p = w + 2 * codesAt(type);
+      const next = w + 2 * bytesOf(type);
+      let ps = w;
+      let half = 0;
+      do {
+        let scalesA = zero;
+        let scalesB = zero;
+        if (supers && hasMin(type)) {
+          scalesA = v128.and(v128.load(ps, 32), m3f);
+          scalesB = v128.and(v128.load(ps, 48), m3f);
+        } else if (supers) {
+          scalesA = scalesIQ4_XS(w, 0, half);
+          scalesB = scalesIQ4_XS(w, 1, half);
+          const si = s + ((<usize>half) << 3);
+          accA = i32x4.add(accA, i32x4.mul(weighSigned(scalesA, si, zero), levelAt0));
+          accB = i32x4.add(accB, i32x4.mul(weighSigned(scalesB, si, zero), levelAt0));
+        }
+        const stop = supers ? p + 8 * (five ? 80 : 64) : 0;
+        // one run after the other; the scale of the current one is the lowest byte of each lane
+        do {
+          i = supers || hasMin(type) ? zero : v128.load32_splat(d + seeds);
+          j = i;
+          let k = zero;
+          let l = zero;
+          let a: v128;
+          let b: v128;
+          let e: v128;
+          let o: v128;
+          if (five) {
+            let c: v128;
+            let d: v128;
+            a = v128.load(p);
+            b = v128.load(p, 16);
+            e = v128.load32_splat(x);
+            o = oddOf(x);
+            i = dotFour(e, o, v128.and(a, m), i, even);
+            j = dotFour(e, o, v128.and(b, m), j, even);
+            c = v128.load(p, 32);
+            d = v128.load(p, 48);
+            e = v128.load32_splat(x + 4);
+            o = oddOf(x + 4);
+            k = dotFour(e, o, v128.and(c, m), k, even);
+            l = dotFour(e, o, v128.and(d, m), l, even);
+            e = v128.load32_splat(x + X16 + 4);
+            o = oddOf(x + X16 + 4);
+            i = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), i, even);
+            j = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), j, even);
+            let topA = bitsFrom(c, 2, m08);
+            let topB = bitsFrom(d, 2, m08);
+            a = v128.load(p, 64);
+            b = v128.load(p, 80);
+            e = v128.load32_splat(x + 8);
+            o = oddOf(x + 8);
+            k = dotFour(e, o, v128.and(a, m), k, even);
+            l = dotFour(e, o, v128.and(b, m), l, even);
+            c = v128.load(p, 96);
+            d = v128.load(p, 112);
+            e = v128.load32_splat(x + 12);
+            o = oddOf(x + 12);
+            i = dotFour(e, o, v128.and(c, m), i, even);
+            j = dotFour(e, o, v128.and(d, m), j, even);
+            e = v128.load32_splat(x + X16 + 8);
+            o = oddOf(x + X16 + 8);
+            k = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), k, even);
+            l = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), l, even);
+            topA = v128.or(topA, bitsFrom(c, 1, m10));
+            topB = v128.or(topB, bitsFrom(d, 1, m10));
+            a = v128.load(p, 128);
+            b = v128.load(p, 144);
+            e = v128.load32_splat(x + X16);
+            o = oddOf(x + X16);
+            i = dotFour(e, o, v128.and(a, m), i, even);
+            j = dotFour(e, o, v128.and(b, m), j, even);
+            e = v128.load32_splat(x + X16 + 12);
+            o = oddOf(x + X16 + 12);
+            k = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), topA), k, even);
+            l = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), topB), l, even);
+          } else {
+            a = v128.load(p);
+            b = v128.load(p, 16);
+            e = v128.load32_splat(x);
+            o = oddOf(x);
+            i = dotCodes(type, parts, e, o, v128.and(a, m), i, even, table, rest);
+            j = dotCodes(type, parts, e, o, v128.and(b, m), j, even, table, rest);
+            e = v128.load32_splat(x + X16);
+            o = oddOf(x + X16);
+            k = dotCodes(type, parts, e, o, highNibbles(a, m, inPlace), k, even, table, rest);
+            l = dotCodes(type, parts, e, o, highNibbles(b, m, inPlace), l, even, table, rest);
+            a = v128.load(p, 32);
+            b = v128.load(p, 48);
+            e = v128.load32_splat(x + 4);
+            o = oddOf(x + 4);
+            i = dotCodes(type, parts, e, o, v128.and(a, m), i, even, table, rest);
+            j = dotCodes(type, parts, e, o, v128.and(b, m), j, even, table, rest);
+            e = v128.load32_splat(x + X16 + 4);
+            o = oddOf(x + X16 + 4);
+            k = dotCodes(type, parts, e, o, highNibbles(a, m, inPlace), k, even, table, rest);
+            l = dotCodes(type, parts, e, o, highNibbles(b, m, inPlace), l, even, table, rest);
+            a = v128.load(p, 64);
+            b = v128.load(p, 80);
+            e = v128.load32_splat(x + 8);
+            o = oddOf(x + 8);
+            i = dotCodes(type, parts, e, o, v128.and(a, m), i, even, table, rest);
+            j = dotCodes(type, parts, e, o, v128.and(b, m), j, even, table, rest);
+            e = v128.load32_splat(x + X16 + 8);
+            o = oddOf(x + X16 + 8);
+            k = dotCodes(type, parts, e, o, highNibbles(a, m, inPlace), k, even, table, rest);
+            l = dotCodes(type, parts, e, o, highNibbles(b, m, inPlace), l, even, table, rest);
+            a = v128.load(p, 96);
+            b = v128.load(p, 112);
+            e = v128.load32_splat(x + 12);
+            o = oddOf(x + 12);
+            i = dotCodes(type, parts, e, o, v128.and(a, m), i, even, table, rest);
+            j = dotCodes(type, parts, e, o, v128.and(b, m), j, even, table, rest);
+            e = v128.load32_splat(x + X16 + 12);
+            o = oddOf(x + X16 + 12);
+            k = dotCodes(type, parts, e, o, highNibbles(a, m, inPlace), k, even, table, rest);
+            l = dotCodes(type, parts, e, o, highNibbles(b, m, inPlace), l, even, table, rest);
+          }
+          i = i32x4.add(i, inPlace ? i32x4.shr_s(k, 4) : k);
+          j = i32x4.add(j, inPlace ? i32x4.shr_s(l, 4) : l);
+          x += 2 * X16;
+          if (supers) {
+            accA = i32x4.add(accA, i32x4.mul(i, hasMin(type) ? v128.and(scalesA, low) : lowByte(scalesA)));
+            accB = i32x4.add(accB, i32x4.mul(j, hasMin(type) ? v128.and(scalesB, low) : lowByte(scalesB)));
+            scalesA = i32x4.shr_u(scalesA, 8);
+            scalesB = i32x4.shr_u(scalesB, 8);
+            p += 2 * (five ? 80 : 64);
+          }
+        } while (supers && p < stop);
+        ps += 32;
+        half++;
+      } while (supers && p < next);
+      if (supers) {
+        i = accA;
+        j = accB;
+      }
+      const dx = v128.load32_splat(d);
+      const scalesA = exponents ? powers(w, lifted, lift) : lowered(v128.load16x4_s(w), lifted, lift);
+      const scalesB = exponents ? powers(w + 4, lifted, lift) : lowered(v128.load16x4_s(w, 8), lifted, lift);
+      let vA = term(i, scalesA, dx);
+      let vB = term(j, scalesB, dx);
+      if (hasMin(type)) {
+        const minsA = lowered(v128.load16x4_s(w, 16), lifted, lift);
+        const minsB = lowered(v128.load16x4_s(w, 24), lifted, lift);
+        if (supers) {
+          const m03 = quadMask(X03);
+          const m0c = quadMask(X0C);
+          const m30 = quadMask(X30);
+          const cA = v128.load(w, 96);
+          const cB = v128.load(w, 112);
+          const upA = topsOf(v128.load(w, 32), v128.load(w, 64), cA, m03, m0c, m30);
+          const upB = topsOf(v128.load(w, 48), v128.load(w, 80), cB, m03, m0c, m30);
+          i = weigh(upA, s + 8, weigh(v128.and(cA, m3f), s, zero, even), even);
+          j = weigh(upB, s + 8, weigh(v128.and(cB, m3f), s, zero, even), even);
+          vA = f32x4.sub(vA, term(i, minsA, dx));
+          vB = f32x4.sub(vB, term(j, minsB, dx));
+        } else {
+          const sums = v128.load32_splat(d + seeds);
+          vA = f32x4.add(vA, f32x4.mul(minsA, sums));
+          vB = f32x4.add(vB, f32x4.mul(minsB, sums));
+        }
+      }
+      sumA = f32x4.add(sumA, vA);
+      sumB = f32x4.add(sumB, vB);
+      s += 32;
+      w = next;
+    }
+    v128.store(y, sumA);
+    v128.store(y, sumB, 16);
+  }
+}
