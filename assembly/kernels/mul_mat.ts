@@ -27,11 +27,11 @@ import {
 } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { dotQuads } from "../matmul/quads";
-import { splitFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
+import { pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
 import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
 import { dotSuperQuads, quadSums } from "../matmul/super_quads";
-import { SUPER_TILE_BYTES, superTile } from "../matmul/super_tile";
+import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_tile";
 import { SIX, tile, tileSix, tileTwelve } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
@@ -45,8 +45,6 @@ const PANEL_COLUMNS: i32 = 4;
 const COLUMNS: i32 = 64;
 const COLUMNS_MAX: i32 = 256;
 const ELEMENTS: i32 = 1 << 20;
-// Bytes of the tiles of a pair of groups.
-const TILES_BYTES: usize = 2 * SUPER_TILE_BYTES;
 // Columns from which they stand in groups of six, where those are worth it.
 const SIX_COLUMNS: i32 = 12;
 // Rows that go through all columns before the next ones, when there are two or three columns.
@@ -205,7 +203,7 @@ function quantPanels(
     const rows = min(PANEL_ROWS, a.ne1 - r);
     const pw = pa + <usize>r * a.nb1;
     const end = pa + <usize>(a.ne1 - 1) * a.nb1 + 1; // of a view the last row may be the last bytes of memory
-    unpack(a, pw, rows, nb, scratch + TILES_BYTES);
+    unpack(a, pw, rows, nb, scratch + TILE_PAIR_BYTES);
     panelTimes(n, columns, six, rows, pw + PANEL_ROWS * a.nb1, end, pd + ((<usize>r) << 2), scratch);
   }
 }
@@ -228,7 +226,7 @@ function groupBytesOf(a: Node): usize {
 // Where the groups start.
 function groupsAt(a: Node, scratch: usize): usize {
   const nb = a.ne0 / blockSize(a.type);
-  return scratch + TILES_BYTES + (hasSupers(a) ? superPanelBytes(nb) : panelBytes(nb));
+  return scratch + TILE_PAIR_BYTES + (hasSupers(a) ? superPanelBytes(nb) : panelBytes(nb));
 }
 
 // Are the lanes of a group two columns?
@@ -269,13 +267,13 @@ function panelTimes(
   const a = n.src0!;
   const nb = a.ne0 / blockSize(a.type);
   const split = isSplit(a);
-  const panel = scratch + TILES_BYTES;
+  const panel = scratch + TILE_PAIR_BYTES;
   const group = groupBytesOf(a);
   const supers = hasSupers(a);
   const kind = spreadFor(a.type, inQuads(a), true);
   const weights = weightsFor(a.type, inQuads(a));
   const ahead = (PANEL_ROWS * a.nb1) / columns;
-  const pairs = ASC_FEATURE_RELAXED_SIMD && pairsVectors() && wideDot() != WIDE_NONE && !split;
+  const pairs = pairsGroups(split);
   let p = groupsAt(a, scratch);
   for (let c = 0; c < columns;) {
     const width = c < six ? SIX : split ? 2 : 4;

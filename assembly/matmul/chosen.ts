@@ -12,9 +12,9 @@ import { isWide } from "../quants/super";
 import { PANEL_ROWS, panelBytes, unpackPanel } from "./blocks";
 import { SPLIT, expandGroup, groupBytes, groupColumns } from "./columns";
 import { unpackQuads } from "./quad_panel";
-import { splitFor, spreadFor, weightsFor, zeroFor } from "./spread";
+import { pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "./spread";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "./super_panel";
-import { SUPER_TILE_BYTES, superTile } from "./super_tile";
+import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "./super_tile";
 import { tile } from "./tile";
 
 /** Activations of a column of a list. */
@@ -45,7 +45,8 @@ export function chosenPanels(
   const kind = spreadFor(a.type, quads, true);
   const split = supers ? splitFor(a.type, quads, true) : kind == SPLIT;
   const lanes = split ? 2 : 4;
-  const panel = scratch + SUPER_TILE_BYTES;
+  const panel = scratch + TILE_PAIR_BYTES;
+  const pairs = supers && pairsGroups(split);
   const groups = panel + (supers ? superPanelBytes(nb) : panelBytes(nb));
   const group = supers ? superGroupBytes(nb) : groupBytes(nb);
   for (let c = 0, p = groups; c < count; c += lanes, p += group) {
@@ -58,14 +59,24 @@ export function chosenPanels(
     if (quads) unpackQuads(a.type, pw, nb, panel);
     else if (supers) unpackSuper(a.type, pw, a.nb1, rows, nb, panel);
     else unpackPanel(a.type, pw, a.nb1, rows, nb, panel);
-    for (let c = 0, p = groups; c < count; c += lanes, p += group) {
-      if (supers) superTile(panel, p, 0, nb, isWide(a.type), split, weights, scratch);
+    for (let c = 0, p = groups; c < count;) {
+      const pair = pairs && c + lanes < count;
+      if (supers) superTile(panel, p, pair ? group : 0, nb, isWide(a.type), split, weights, scratch);
       else tile(kind, panel, p, nb, scratch);
-      for (let i = 0; i < min(lanes, count - c); i++) {
-        const py = resultAt(list, c + i) + ((<usize>r) << 2);
-        memory.copy(py, scratch + ((<usize>i) << (split ? 6 : 5)), (<usize>rows) << 2);
+      storeChosen(list, c, min(c + lanes, count), split ? 64 : 32, r, rows, scratch);
+      if (pair) {
+        storeChosen(list, c + lanes, min(c + 2 * lanes, count), 32, r, rows, scratch + SUPER_TILE_BYTES);
       }
+      c += pair ? 2 * lanes : lanes;
+      p += pair ? 2 * group : group;
     }
+  }
+}
+
+// Rows r and on of columns [c, end), `step` bytes apart in the tile.
+function storeChosen(list: usize, c: i32, end: i32, step: usize, r: i32, rows: i32, tile: usize): void {
+  for (; c < end; c++, tile += step) {
+    memory.copy(resultAt(list, c) + ((<usize>r) << 2), tile, (<usize>rows) << 2);
   }
 }
 

@@ -1,7 +1,7 @@
 // How activations are spread out for weights of a type: in file order or in quads, for single columns or for panels.
 
 import { Type } from "../abi";
-import { WIDE_NONE, wideDot, wideZero } from "../math/dot";
+import { WIDE_NONE, pairsVectors, wideDot, wideZero } from "../math/dot";
 import { hasMin, hasLevels, levelZero } from "../quants/quad_types";
 import { kindOf, zeroPoint } from "./blocks";
 import { SEEDED } from "./columns";
@@ -33,6 +33,11 @@ export function zeroFor(type: i32, quads: bool, panels: bool): i32 {
 /** Are columns of super-blocks split? */
 export function splitFor(type: i32, quads: bool, panels: bool): bool {
   return isSplit(type) && !isUnsplit(type, quads, panels);
+}
+
+/** May panels take two groups of columns at once? */
+export function pairsGroups(split: bool): bool {
+  return ASC_FEATURE_RELAXED_SIMD && pairsVectors() && wideDot() != WIDE_NONE && !split;
 }
 
 /** What the weights of a panel of super-blocks are (matmul/super_tile.ts). */

@@ -7,6 +7,8 @@ import { lane0, lane1, lane2, lane3 } from "./tile";
 
 /** Bytes of the tiles: [4 lanes][8 rows] f32, then as many integer sums, then as many sums of minima. */
 export const SUPER_TILE_BYTES: usize = 384;
+/** The same of two groups. */
+export const TILE_PAIR_BYTES: usize = 2 * SUPER_TILE_BYTES;
 
 /** How the weights of a panel count. */
 export const NO_WEIGHTS: i32 = 0;
@@ -16,7 +18,7 @@ export const MINIMA: i32 = 2;
 /**
  * Panel at pw times group at px, `nb` super-blocks, to the tiles at py. `wide`: a scale serves 32 weights. `split`: the
  * lanes are lo and hi of two columns; lanes 0 and 2 of the tile are the results. `pair`, unless 0: bytes to a second group,
- * not split, whose tiles follow; for engines that pairsVectors() says so of.
+ * not split, whose tiles follow; see pairsGroups() (matmul/spread.ts).
  */
 export function superTile(
   pw: usize,

@@ -51,6 +51,26 @@ async function products(engine: Engine, core: Core, results: Map<string, string>
   }
 }
 
+/** Each of three matrices with its share of 40 columns: more and less than pairs of groups take. */
+async function chosenProducts(engine: Engine, core: Core, results: Map<string, string>): Promise<void> {
+  const [k, rows, experts, tokens] = [512, 12, 3, 40];
+  for (const type of QUANTIZED) {
+    const w = leaf("w", type, [k, rows, experts]);
+    engine.allocate([w], "weights");
+    w.write(weights(core, type, k * rows * experts, stream(type)));
+    engine.toQuads([w]);
+    using g = engine.graph();
+    const x = g.input("x", Type.F32, [k, 1, tokens]);
+    const ids = g.input("ids", Type.I32, [1, tokens]);
+    const y = g.mulMatId(w, x, ids).asOutput();
+    g.plan();
+    x.write(samples(k * tokens, stream(k)));
+    ids.write(Int32Array.from({ length: tokens }, (_, i) => (i % 5 === 0 ? 1 : i % 3 === 0 ? 2 : 0)));
+    await g.compute();
+    results.set(`${Type[type]} chosen`, digest(await y.readBytes()));
+  }
+}
+
 async function graphs(engine: Engine, results: Map<string, string>): Promise<void> {
   for (let seed = 1; seed <= GRAPHS; seed++) {
     using g = engine.graph();
@@ -71,7 +91,9 @@ using engine = await createEngine({
   vectors: Number(bits) as VectorBits,
 });
 const results = new Map<string, string>();
-await products(engine, await Core.load(), results);
+const core = await Core.load();
+await products(engine, core, results);
+await chosenProducts(engine, core, results);
 await graphs(engine, results);
 console.log(
   JSON.stringify({ vectors: engine.vectors, build: engine.build, results: Object.fromEntries(results) }),
