@@ -139,14 +139,16 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
           scalesA = v128.load(ps, 16);
           scalesB = v128.load(ps, 32);
         }
+        const s0 = v128.load32_splat(s);
+        const s1 = v128.load32_splat(s + 4);
         if (hasMin(type)) {
-          sumsA = weigh(bitsFrom(scalesA, 4, m0f), s, sumsA, even);
-          sumsB = weigh(bitsFrom(scalesB, 4, m0f), s, sumsB, even);
+          sumsA = weigh(bitsFrom(scalesA, 4, m0f), s0, s1, sumsA, even);
+          sumsB = weigh(bitsFrom(scalesB, 4, m0f), s0, s1, sumsB, even);
           scalesA = v128.and(scalesA, m0f);
           scalesB = v128.and(scalesB, m0f);
         } else {
-          sumsA = weighSigned(scalesA, s, sumsA);
-          sumsB = weighSigned(scalesB, s, sumsB);
+          sumsA = weighSigned(scalesA, s0, s1, sumsA);
+          sumsB = weighSigned(scalesB, s0, s1, sumsB);
         }
         // the scale of the current group is the lowest byte of each lane
         for (const next = x + 4 * X16; x < next; g += step) {
