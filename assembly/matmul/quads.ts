@@ -11,7 +11,6 @@ import { Type } from "../abi";
 import { WIDE_NONE, dotq, wideBias, wideDot } from "../math/dot";
 import { LIFT, LIFTED, lowered, quadMask } from "../quants/quad";
 import { highInPlace, inParts, runsOf, term } from "./quad_runs";
-import { lane0, lane1, lane2, lane3 } from "./tile";
 
 /** `pairs` pairs of quads at pw times the column of `nb` blocks at px; results to f32 at py. */
 export function dotQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, py: usize): void {
@@ -197,30 +196,28 @@ function quadsWide(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
     for (let d = pd; d < pd + seeds; d += 4, x += 32, w += 272) {
       let i = v128.load32_splat(d + seeds);
       let j = i;
-      let c = v128.load(x);
-      let e = lane0(c);
+      let e = v128.load32_splat(x);
       i = dotq(e, v128.xor(v128.load(w, 16), bias), i);
       j = dotq(e, v128.xor(v128.load(w, 32), bias), j);
-      e = lane1(c);
+      e = v128.load32_splat(x + 4);
       i = dotq(e, v128.xor(v128.load(w, 48), bias), i);
       j = dotq(e, v128.xor(v128.load(w, 64), bias), j);
-      e = lane2(c);
+      e = v128.load32_splat(x + 8);
       i = dotq(e, v128.xor(v128.load(w, 80), bias), i);
       j = dotq(e, v128.xor(v128.load(w, 96), bias), j);
-      e = lane3(c);
+      e = v128.load32_splat(x + 12);
       i = dotq(e, v128.xor(v128.load(w, 112), bias), i);
       j = dotq(e, v128.xor(v128.load(w, 128), bias), j);
-      c = v128.load(x, 16);
-      e = lane0(c);
+      e = v128.load32_splat(x + 16);
       i = dotq(e, v128.xor(v128.load(w, 144), bias), i);
       j = dotq(e, v128.xor(v128.load(w, 160), bias), j);
-      e = lane1(c);
+      e = v128.load32_splat(x + 20);
       i = dotq(e, v128.xor(v128.load(w, 176), bias), i);
       j = dotq(e, v128.xor(v128.load(w, 192), bias), j);
-      e = lane2(c);
+      e = v128.load32_splat(x + 24);
       i = dotq(e, v128.xor(v128.load(w, 208), bias), i);
       j = dotq(e, v128.xor(v128.load(w, 224), bias), j);
-      e = lane3(c);
+      e = v128.load32_splat(x + 28);
       i = dotq(e, v128.xor(v128.load(w, 240), bias), i);
       j = dotq(e, v128.xor(v128.load(w, 256), bias), j);
       const dx = v128.load32_splat(d);
