@@ -78,14 +78,14 @@ function storeFour(p: usize, t: i32, v: v128, signed: bool, bias: v128): void {
 function unpackForm(form: i32, w: usize, step: usize, count: i32, pp: usize): void {
   const bias = wideBias();
   for (; count > 0; count--, w += step, pp += 2 * GROUP) {
-    storeFour(pp, 0, fourOf(form, w, 0, 32), form == BYTES, bias);
-    storeFour(pp, 1, fourOf(form, w, 1, 32), form == BYTES, bias);
-    storeFour(pp, 2, fourOf(form, w, 2, 32), form == BYTES, bias);
-    storeFour(pp, 3, fourOf(form, w, 3, 32), form == BYTES, bias);
-    storeFour(pp, 4, fourOf(form, w, 4, 32), form == BYTES, bias);
-    storeFour(pp, 5, fourOf(form, w, 5, 32), form == BYTES, bias);
-    storeFour(pp, 6, fourOf(form, w, 6, 32), form == BYTES, bias);
-    storeFour(pp, 7, fourOf(form, w, 7, 32), form == BYTES, bias);
+    storeFour(pp, 0, fourOf(form, w, 0), form == BYTES, bias);
+    storeFour(pp, 1, fourOf(form, w, 1), form == BYTES, bias);
+    storeFour(pp, 2, fourOf(form, w, 2), form == BYTES, bias);
+    storeFour(pp, 3, fourOf(form, w, 3), form == BYTES, bias);
+    storeFour(pp, 4, fourOf(form, w, 4), form == BYTES, bias);
+    storeFour(pp, 5, fourOf(form, w, 5), form == BYTES, bias);
+    storeFour(pp, 6, fourOf(form, w, 6), form == BYTES, bias);
+    storeFour(pp, 7, fourOf(form, w, 7), form == BYTES, bias);
   }
 }
 
@@ -132,8 +132,8 @@ function unpackLevels(type: i32, w: usize, step: usize, count: i32, pp: usize): 
   const table = i8x16.add(v128.load(tableOf(type)), i8x16.splat(<i8>zero));
   for (; count > 0; count--, w += step - 128, pp += 2 * GROUP - 128) {
     for (const end = w + 128; w < end; w += 32, pp += 32) {
-      storeFour(pp, 0, lookup(table, fourOf(NIBBLES, w, 0, 32)), false, table);
-      storeFour(pp, 4, lookup(table, fourOf(NIBBLES, w, 4, 32)), false, table);
+      storeFour(pp, 0, lookup(table, fourOf(NIBBLES, w, 0)), false, table);
+      storeFour(pp, 4, lookup(table, fourOf(NIBBLES, w, 4)), false, table);
     }
   }
 }

@@ -24,7 +24,7 @@ import {
   X3F,
   bitsFrom,
   lowered,
-  powers,
+  powersOf,
   quadMask,
 } from "../quants/quad";
 import { FIVES } from "../quants/quad_codes";
@@ -108,16 +108,16 @@ export function term(i: v128, scales: v128, d: v128): v128 {
 
 /** Bytes of four rows (of one sign, below 128) times four sums at s, in the order 0 2 1 3. */
 @inline
-export function weigh(v: v128, s: usize, acc: v128, even: v128): v128 {
-  acc = i32x4.add(acc, i32x4.dot_i16x8_s(v128.and(v, even), v128.load32_splat(s)));
-  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 8), v128.load32_splat(s + 4)));
+export function weigh(v: v128, s: v128, t: v128, acc: v128, even: v128): v128 {
+  acc = i32x4.add(acc, i32x4.dot_i16x8_s(v128.and(v, even), s));
+  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 8), t));
 }
 
 /** The same with signed bytes. */
 @inline
-export function weighSigned(v: v128, s: usize, acc: v128): v128 {
-  acc = i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(i16x8.shl(v, 8), 8), v128.load32_splat(s)));
-  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(v, 8), v128.load32_splat(s + 4)));
+export function weighSigned(v: v128, s: v128, t: v128, acc: v128): v128 {
+  acc = i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(i16x8.shl(v, 8), 8), s));
+  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(v, 8), t));
 }
 
 /** The lowest byte of each lane, sign-extended. */
@@ -158,6 +158,9 @@ export function runsOf(
   const even = quadMask(EVEN);
   const low = quadMask(LOW);
   const m3f = quadMask(X3F);
+  const m03 = quadMask(X03);
+  const m0c = quadMask(X0C);
+  const m30 = quadMask(X30);
   const lifted = quadMask(exponents ? ONE_23 : LIFTED);
   const lift = quadMask(exponents ? ONE_21 : LIFT);
   const all = hasTable(type) ? levelsOf(type) : m;
@@ -191,9 +194,10 @@ export function runsOf(
         } else if (supers) {
           scalesA = scalesIQ4_XS(w, 0, half);
           scalesB = scalesIQ4_XS(w, 1, half);
-          const si = s + ((<usize>half) << 3);
-          accA = i32x4.add(accA, i32x4.mul(weighSigned(scalesA, si, zero), levelAt0));
-          accB = i32x4.add(accB, i32x4.mul(weighSigned(scalesB, si, zero), levelAt0));
+          const s0 = v128.load32_splat(s + ((<usize>half) << 3));
+          const s1 = v128.load32_splat(s + ((<usize>half) << 3) + 4);
+          accA = i32x4.add(accA, i32x4.mul(weighSigned(scalesA, s0, s1, zero), levelAt0));
+          accB = i32x4.add(accB, i32x4.mul(weighSigned(scalesB, s0, s1, zero), levelAt0));
         }
         const stop = supers ? p + 8 * (five ? 80 : 64) : 0;
         // one run after the other; the scale of the current one is the lowest byte of each lane
@@ -316,29 +320,36 @@ export function runsOf(
         j = accB;
       }
       const dx = v128.load32_splat(d);
-      const scalesA = exponents ? powers(w, lifted, lift) : lowered(v128.load16x4_s(w), lifted, lift);
-      const scalesB = exponents ? powers(w + 4, lifted, lift) : lowered(v128.load16x4_s(w, 8), lifted, lift);
+      let scalesA: v128;
+      let scalesB: v128;
+      if (exponents) {
+        const both = v128.load8x8_u(w);
+        scalesA = powersOf(i32x4.extend_low_i16x8_u(both), lifted, lift);
+        scalesB = powersOf(i32x4.extend_high_i16x8_u(both), lifted, lift);
+      } else {
+        scalesA = lowered(v128.load16x4_s(w), lifted, lift);
+        scalesB = lowered(v128.load16x4_s(w, 8), lifted, lift);
+      }
       let vA = term(i, scalesA, dx);
       let vB = term(j, scalesB, dx);
       if (hasMin(type)) {
-        const minsA = lowered(v128.load16x4_s(w, 16), lifted, lift);
-        const minsB = lowered(v128.load16x4_s(w, 24), lifted, lift);
         if (supers) {
-          const m03 = quadMask(X03);
-          const m0c = quadMask(X0C);
-          const m30 = quadMask(X30);
+          let s0 = v128.load32_splat(s);
+          let s1 = v128.load32_splat(s + 4);
           const cA = v128.load(w, 96);
           const cB = v128.load(w, 112);
-          const upA = topsOf(v128.load(w, 32), v128.load(w, 64), cA, m03, m0c, m30);
-          const upB = topsOf(v128.load(w, 48), v128.load(w, 80), cB, m03, m0c, m30);
-          i = weigh(upA, s + 8, weigh(v128.and(cA, m3f), s, zero, even), even);
-          j = weigh(upB, s + 8, weigh(v128.and(cB, m3f), s, zero, even), even);
-          vA = f32x4.sub(vA, term(i, minsA, dx));
-          vB = f32x4.sub(vB, term(j, minsB, dx));
+          i = weigh(v128.and(cA, m3f), s0, s1, zero, even);
+          j = weigh(v128.and(cB, m3f), s0, s1, zero, even);
+          s0 = v128.load32_splat(s + 8);
+          s1 = v128.load32_splat(s + 12);
+          i = weigh(topsOf(v128.load(w, 32), v128.load(w, 64), cA, m03, m0c, m30), s0, s1, i, even);
+          j = weigh(topsOf(v128.load(w, 48), v128.load(w, 80), cB, m03, m0c, m30), s0, s1, j, even);
+          vA = f32x4.sub(vA, term(i, lowered(v128.load16x4_s(w, 16), lifted, lift), dx));
+          vB = f32x4.sub(vB, term(j, lowered(v128.load16x4_s(w, 24), lifted, lift), dx));
         } else {
           const sums = v128.load32_splat(d + seeds);
-          vA = f32x4.add(vA, f32x4.mul(minsA, sums));
-          vB = f32x4.add(vB, f32x4.mul(minsB, sums));
+          vA = f32x4.add(vA, f32x4.mul(lowered(v128.load16x4_s(w, 16), lifted, lift), sums));
+          vB = f32x4.add(vB, f32x4.mul(lowered(v128.load16x4_s(w, 24), lifted, lift), sums));
         }
       }
       sumA = f32x4.add(sumA, vA);

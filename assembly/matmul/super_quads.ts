@@ -8,11 +8,13 @@ import {
   EVEN,
   LIFT,
   LIFTED,
+  LOW,
   X03,
   X07,
   X0C,
   X0F,
   X30,
+  X38,
   X3F,
   bitsFrom,
   lowered,
@@ -95,17 +97,19 @@ function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
 // Types with a scale for each 16 weights.
 @inline
 function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  const m = quadMask(type == Type.Q6_K ? X3F : type == Type.Q3_K ? X07 : X03);
+  const m = quadMask(type == Type.Q6_K ? X3F : X07);
+  const m38 = quadMask(X38);
+  const low = quadMask(LOW);
   const even = quadMask(EVEN);
-  const m0f = quadMask(X0F);
   const m03 = quadMask(X03);
   const m0c = quadMask(X0C);
   const m30 = quadMask(X30);
+  const m0f = quadMask(X0F);
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
   const codeOf0 = i32x4.splat(zeroOf(type));
-  const step: usize = type == Type.Q2_K ? 32 : 96;
+  const step: usize = type == Type.Q2_K ? 64 : 96;
   const pd = px + ((<usize>nb * X16) << 4);
   const last = pd + ((<usize>nb) << 2);
   for (; y < end; y += 32) {
@@ -116,6 +120,8 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
     for (let d = pd; d < last; d += 4, w += 2 * bytesOf(type)) {
       let accA = zero;
       let accB = zero;
+      let upA = zero;
+      let upB = zero;
       let sumsA = zero;
       let sumsB = zero;
       let g = w + 2 * codesAt(type);
@@ -133,14 +139,16 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
           scalesA = v128.load(ps, 16);
           scalesB = v128.load(ps, 32);
         }
+        const s0 = v128.load32_splat(s);
+        const s1 = v128.load32_splat(s + 4);
         if (hasMin(type)) {
-          sumsA = weigh(bitsFrom(scalesA, 4, m0f), s, sumsA, even);
-          sumsB = weigh(bitsFrom(scalesB, 4, m0f), s, sumsB, even);
+          sumsA = weigh(bitsFrom(scalesA, 4, m0f), s0, s1, sumsA, even);
+          sumsB = weigh(bitsFrom(scalesB, 4, m0f), s0, s1, sumsB, even);
           scalesA = v128.and(scalesA, m0f);
           scalesB = v128.and(scalesB, m0f);
         } else {
-          sumsA = weighSigned(scalesA, s, sumsA);
-          sumsB = weighSigned(scalesB, s, sumsB);
+          sumsA = weighSigned(scalesA, s0, s1, sumsA);
+          sumsB = weighSigned(scalesB, s0, s1, sumsB);
         }
         // the scale of the current group is the lowest byte of each lane
         for (const next = x + 4 * X16; x < next; g += step) {
@@ -151,22 +159,54 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
           let i: v128;
           let j: v128;
           if (type == Type.Q2_K) {
+            // four times the sum: the upper pair of each nibble stays where it is
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = dotFour(e, o, v128.and(a, m), zero, even);
-            j = dotFour(e, o, v128.and(b, m), zero, even);
-            e = v128.load32_splat(x + 4);
-            o = oddOf(x + 4);
-            i = dotFour(e, o, bitsFrom(a, 2, m), i, even);
-            j = dotFour(e, o, bitsFrom(b, 2, m), j, even);
+            i = dotFour(e, o, v128.and(a, m03), zero, even);
+            j = dotFour(e, o, v128.and(b, m03), zero, even);
+            const c = i16x8.shr_u(a, 4);
+            const d = i16x8.shr_u(b, 4);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            i = dotFour(e, o, bitsFrom(a, 4, m), i, even);
-            j = dotFour(e, o, bitsFrom(b, 4, m), j, even);
+            i = dotFour(e, o, v128.and(c, m03), i, even);
+            j = dotFour(e, o, v128.and(d, m03), j, even);
+            e = v128.load32_splat(x + 4);
+            o = oddOf(x + 4);
+            let k = dotFour(e, o, v128.and(a, m0c), zero, even);
+            let l = dotFour(e, o, v128.and(b, m0c), zero, even);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotFour(e, o, bitsFrom(a, 6, m), i, even);
-            j = dotFour(e, o, bitsFrom(b, 6, m), j, even);
+            k = dotFour(e, o, v128.and(c, m0c), k, even);
+            l = dotFour(e, o, v128.and(d, m0c), l, even);
+            i = i32x4.add(i32x4.shl(i, 2), k);
+            j = i32x4.add(i32x4.shl(j, 2), l);
+            accA = i32x4.add(accA, i32x4.mul(i, v128.and(scalesA, low)));
+            accB = i32x4.add(accB, i32x4.mul(j, v128.and(scalesB, low)));
+            const v = v128.load(g, 32);
+            const u = v128.load(g, 48);
+            x += X16;
+            e = v128.load32_splat(x);
+            o = oddOf(x);
+            i = dotFour(e, o, v128.and(v, m03), zero, even);
+            j = dotFour(e, o, v128.and(u, m03), zero, even);
+            const r = i16x8.shr_u(v, 4);
+            const t = i16x8.shr_u(u, 4);
+            e = v128.load32_splat(x + 8);
+            o = oddOf(x + 8);
+            i = dotFour(e, o, v128.and(r, m03), i, even);
+            j = dotFour(e, o, v128.and(t, m03), j, even);
+            e = v128.load32_splat(x + 4);
+            o = oddOf(x + 4);
+            k = dotFour(e, o, v128.and(v, m0c), zero, even);
+            l = dotFour(e, o, v128.and(u, m0c), zero, even);
+            e = v128.load32_splat(x + 12);
+            o = oddOf(x + 12);
+            k = dotFour(e, o, v128.and(r, m0c), k, even);
+            l = dotFour(e, o, v128.and(t, m0c), l, even);
+            i = i32x4.add(i32x4.shl(i, 2), k);
+            j = i32x4.add(i32x4.shl(j, 2), l);
+            accA = i32x4.add(accA, i32x4.mul(i, v128.and(i32x4.shr_u(scalesA, 8), low)));
+            accB = i32x4.add(accB, i32x4.mul(j, v128.and(i32x4.shr_u(scalesB, 8), low)));
           } else {
             const c = v128.load(g, 32);
             const d = v128.load(g, 48);
@@ -192,36 +232,43 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
             o = oddOf(x + 12);
             i = dotFour(e, o, lowA, i, even);
             j = dotFour(e, o, lowB, j, even);
+            accA = i32x4.add(accA, i32x4.mul(i, lowByte(scalesA)));
+            accB = i32x4.add(accB, i32x4.mul(j, lowByte(scalesB)));
             if (type == Type.Q3_K) {
-              accA = i32x4.add(accA, i32x4.mul(i, lowByte(scalesA)));
-              accB = i32x4.add(accB, i32x4.mul(j, lowByte(scalesB)));
-              scalesA = i32x4.shr_u(scalesA, 8);
-              scalesB = i32x4.shr_u(scalesB, 8);
+              // eight times the sums of the next group: its codes stay where they are
               x += X16;
               e = v128.load32_splat(x);
               o = oddOf(x);
-              i = dotFour(e, o, bitsFrom(a, 3, m), zero, even);
-              j = dotFour(e, o, bitsFrom(b, 3, m), zero, even);
+              i = dotFour(e, o, v128.and(a, m38), zero, even);
+              j = dotFour(e, o, v128.and(b, m38), zero, even);
               e = v128.load32_splat(x + 4);
               o = oddOf(x + 4);
-              i = dotFour(e, o, bitsFrom(c, 3, m), i, even);
-              j = dotFour(e, o, bitsFrom(d, 3, m), j, even);
+              i = dotFour(e, o, v128.and(c, m38), i, even);
+              j = dotFour(e, o, v128.and(d, m38), j, even);
               e = v128.load32_splat(x + 8);
               o = oddOf(x + 8);
-              i = dotFour(e, o, bitsFrom(f, 3, m), i, even);
-              j = dotFour(e, o, bitsFrom(h, 3, m), j, even);
+              i = dotFour(e, o, v128.and(f, m38), i, even);
+              j = dotFour(e, o, v128.and(h, m38), j, even);
               e = v128.load32_splat(x + 12);
               o = oddOf(x + 12);
-              i = dotFour(e, o, bitsFrom(topA, 3, m), i, even);
-              j = dotFour(e, o, bitsFrom(topB, 3, m), j, even);
+              i = dotFour(e, o, v128.and(topA, m38), i, even);
+              j = dotFour(e, o, v128.and(topB, m38), j, even);
+              upA = i32x4.add(upA, i32x4.mul(i, i32x4.shr_s(i32x4.shl(scalesA, 16), 24)));
+              upB = i32x4.add(upB, i32x4.mul(j, i32x4.shr_s(i32x4.shl(scalesB, 16), 24)));
             }
           }
-          accA = i32x4.add(accA, i32x4.mul(i, lowByte(scalesA)));
-          accB = i32x4.add(accB, i32x4.mul(j, lowByte(scalesB)));
-          scalesA = i32x4.shr_u(scalesA, 8);
-          scalesB = i32x4.shr_u(scalesB, 8);
+          scalesA = i32x4.shr_u(scalesA, type == Type.Q6_K ? 8 : 16);
+          scalesB = i32x4.shr_u(scalesB, type == Type.Q6_K ? 8 : 16);
           x += X16;
         }
+      }
+      if (type == Type.Q2_K) {
+        accA = i32x4.shr_s(accA, 2);
+        accB = i32x4.shr_s(accB, 2);
+      }
+      if (type == Type.Q3_K) {
+        accA = i32x4.add(accA, i32x4.shr_s(upA, 3));
+        accB = i32x4.add(accB, i32x4.shr_s(upB, 3));
       }
       const dx = v128.load32_splat(d);
       if (!hasMin(type)) {

@@ -32,6 +32,7 @@ const MASKS = memory.data<u32>([
   0x00800000, 0x00800000, 0x00800000, 0x00800000,
   0x00200000, 0x00200000, 0x00200000, 0x00200000,
   0x20202020, 0x20202020, 0x20202020, 0x20202020,
+  0x38383838, 0x38383838, 0x38383838, 0x38383838,
 ], 16);
 
 /** Places of masks, for quadMask(): sign and magnitude of a lifted f16, the factor 2^102, bits of each byte. */
@@ -54,6 +55,8 @@ export const LOW: usize = 208;
 export const ONE_23: usize = 224;
 export const ONE_21: usize = 240;
 export const X20: usize = 256;
+/** the upper three of six bits */
+export const X38: usize = 272;
 
 /** A mask. To be loaded into a local before a loop: a v128 constant would be made anew at every use. */
 @inline
@@ -136,18 +139,33 @@ export function scaleOf(pq: usize, row: i32): u32 {
   return unlift(load<u16>(pq + ((<usize>row) << 1)));
 }
 
-/** 16 bytes of each of four rows, `step` apart, to four vectors at pq; its own inverse but for the places. */
+/** Where the scales of quad h of a block of a pair at pq stand, its minima 16 bytes on; of MXFP4 at pq + 4h instead. */
+@inline
+export function factorsAt(pq: usize, h: i32): usize {
+  return pq + ((<usize>h) << 3);
+}
+
+/** Where the vectors of quad h start that would start at `at` if it lay by itself. */
+@inline
+export function vectorsAt(pq: usize, h: i32, at: usize): usize {
+  return pq + 2 * at + ((<usize>h) << 4);
+}
+
+/** Bytes between the vectors of a quad, which those of the other stand between. */
+export const STEP: usize = 32;
+
+/** 16 bytes of each of four rows, `step` apart, to four vectors of a quad at pq. */
 @inline
 export function interleave(p: usize, step: usize, pq: usize): void {
   const a = v128.load(p);
   const b = v128.load(p + step);
-  storeTransposed(pq, 16, a, b, v128.load(p + 2 * step), v128.load(p + 3 * step));
+  storeTransposed(pq, STEP, a, b, v128.load(p + 2 * step), v128.load(p + 3 * step));
 }
 
-/** Four vectors at pq back to 16 bytes of each of four rows, `step` apart. */
+/** And back. */
 @inline
 export function separate(pq: usize, p: usize, step: usize): void {
   const a = v128.load(pq);
-  const b = v128.load(pq, 16);
-  storeTransposed(p, step, a, b, v128.load(pq, 32), v128.load(pq, 48));
+  const b = v128.load(pq + STEP);
+  storeTransposed(p, step, a, b, v128.load(pq + 2 * STEP), v128.load(pq + 3 * STEP));
 }

@@ -10,7 +10,7 @@
 //   THREES   W0..W2   as 16 weights of SIXES, of which [2:0] is vector t and [5:3] vector 4 + t
 //   TWOS     W0 W1    16 weights in each: [1:0] [3:2] [5:4] [7:6]
 
-import { X03, X07, X08, X0C, X0F, X10, X18, X1F, X30, X3F, bitsFrom, bitsTo, quadMask } from "./quad";
+import { STEP, X03, X07, X08, X0C, X0F, X10, X18, X1F, X30, X3F, bitsFrom, bitsTo, quadMask } from "./quad";
 
 export const NIBBLES: i32 = 0;
 export const FIVES: i32 = 1;
@@ -29,59 +29,59 @@ export function runBytes(form: i32): usize {
   return form == THREES ? 48 : 32;
 }
 
-/** Vector t (0..7) of the codes at w, whose vectors are `step` bytes apart: 16, or 32 in a pair of quads. */
+/** Vector t (0..7) of the codes of a quad at w. */
 @inline
-export function fourOf(form: i32, w: usize, t: i32, step: usize): v128 {
+export function fourOf(form: i32, w: usize, t: i32): v128 {
   if (form == NIBBLES) {
-    const v = v128.load(w + <usize>(t & 3) * step);
+    const v = v128.load(w + <usize>(t & 3) * STEP);
     return v128.and(t < 4 ? v : i16x8.shr_u(v, 4), quadMask(X0F));
   }
   if (form == FIVES) {
-    return t < 5 ? v128.and(v128.load(w + <usize>t * step), quadMask(X1F)) : fiveFromTops(w, t, step);
+    return t < 5 ? v128.and(v128.load(w + <usize>t * STEP), quadMask(X1F)) : fiveFromTops(w, t);
   }
-  if (form == BYTES) return v128.load(w + <usize>t * step);
-  if (form == SIXES) return six(t < 4 ? w : w + 3 * step, t & 3, step);
+  if (form == BYTES) return v128.load(w + <usize>t * STEP);
+  if (form == SIXES) return six(t < 4 ? w : w + 3 * STEP, t & 3);
   if (form == THREES) {
-    const v = six(w, t & 3, step);
+    const v = six(w, t & 3);
     return v128.and(t < 4 ? v : i16x8.shr_u(v, 3), quadMask(X07));
   }
-  return bitsFrom(v128.load(t < 4 ? w : w + step), 2 * (t & 3), quadMask(X03));
+  return bitsFrom(v128.load(t < 4 ? w : w + STEP), 2 * (t & 3), quadMask(X03));
 }
 
 /** The same for a form that is not known when compiling. */
-export function fourAt(form: i32, w: usize, t: i32, step: usize): v128 {
+export function fourAt(form: i32, w: usize, t: i32): v128 {
   switch (form) {
     case NIBBLES:
-      return fourOf(NIBBLES, w, t, step);
+      return fourOf(NIBBLES, w, t);
     case FIVES:
-      return fourOf(FIVES, w, t, step);
+      return fourOf(FIVES, w, t);
     case SIXES:
-      return fourOf(SIXES, w, t, step);
+      return fourOf(SIXES, w, t);
     case THREES:
-      return fourOf(THREES, w, t, step);
+      return fourOf(THREES, w, t);
     case TWOS:
-      return fourOf(TWOS, w, t, step);
+      return fourOf(TWOS, w, t);
     default:
-      return fourOf(BYTES, w, t, step);
+      return fourOf(BYTES, w, t);
   }
 }
 
 // Vectors 5..7 of FIVES.
-function fiveFromTops(w: usize, t: i32, step: usize): v128 {
+function fiveFromTops(w: usize, t: i32): v128 {
   const seven = quadMask(X07);
-  const a = v128.load(w + step);
-  const b = v128.load(w + 3 * step);
+  const a = v128.load(w + STEP);
+  const b = v128.load(w + 3 * STEP);
   if (t == 5) return v128.or(bitsFrom(v128.load(w), 5, seven), bitsFrom(a, 3, quadMask(X18)));
-  if (t == 6) return v128.or(bitsFrom(v128.load(w + 2 * step), 5, seven), bitsFrom(b, 3, quadMask(X18)));
+  if (t == 6) return v128.or(bitsFrom(v128.load(w + 2 * STEP), 5, seven), bitsFrom(b, 3, quadMask(X18)));
   const top = v128.or(bitsFrom(a, 2, quadMask(X08)), bitsFrom(b, 1, quadMask(X10)));
-  return v128.or(bitsFrom(v128.load(w + 4 * step), 5, seven), top);
+  return v128.or(bitsFrom(v128.load(w + 4 * STEP), 5, seven), top);
 }
 
 
 @inline
-function six(w: usize, t: i32, step: usize): v128 {
-  if (t < 3) return v128.and(v128.load(w + <usize>t * step), quadMask(X3F));
-  return sixFromTops(v128.load(w), v128.load(w + step), v128.load(w + 2 * step));
+function six(w: usize, t: i32): v128 {
+  if (t < 3) return v128.and(v128.load(w + <usize>t * STEP), quadMask(X3F));
+  return sixFromTops(v128.load(w), v128.load(w + STEP), v128.load(w + 2 * STEP));
 }
 
 /** The six-bit values whose bits stand in pairs on top of three vectors. */
@@ -97,14 +97,13 @@ export function packFours(form: i32, pt: usize, w: usize): void {
   switch (form) {
     case NIBBLES:
       mergeHalves(pt, 4);
-      memory.copy(w, pt, 64);
-      break;
+      return place(pt, 4, w);
     case FIVES:
       packFive(pt, w);
       break;
     case SIXES:
       packSix(pt, w);
-      packSix(pt + 64, w + 48);
+      packSix(pt + 64, w + 3 * STEP);
       break;
     case THREES:
       mergeHalves(pt, 3);
@@ -112,11 +111,16 @@ export function packFours(form: i32, pt: usize, w: usize): void {
       break;
     case TWOS:
       packTwo(pt, w);
-      packTwo(pt + 64, w + 16);
+      packTwo(pt + 64, w + STEP);
       break;
     default:
-      memory.copy(w, pt, 128);
+      place(pt, 8, w);
   }
+}
+
+// `n` vectors at pt to their places.
+function place(pt: usize, n: i32, w: usize): void {
+  for (; n > 0; n--, pt += 16, w += STEP) v128.store(w, v128.load(pt));
 }
 
 // Vectors 4..7 above vectors 0..3.
@@ -131,17 +135,17 @@ function packFive(pt: usize, w: usize): void {
   const f = v128.load(pt, 96);
   const g = v128.load(pt, 112);
   v128.store(w, v128.or(v128.load(pt), bitsTo(e, 5, 0xe0)));
-  v128.store(w, v128.or(v128.or(v128.load(pt, 16), bitsTo(e, 3, 0xc0)), bitsTo(g, 2, 0x20)), 16);
-  v128.store(w, v128.or(v128.load(pt, 32), bitsTo(f, 5, 0xe0)), 32);
-  v128.store(w, v128.or(v128.or(v128.load(pt, 48), bitsTo(f, 3, 0xc0)), bitsTo(g, 1, 0x20)), 48);
-  v128.store(w, v128.or(v128.load(pt, 64), bitsTo(g, 5, 0xe0)), 64);
+  v128.store(w, v128.or(v128.or(v128.load(pt, 16), bitsTo(e, 3, 0xc0)), bitsTo(g, 2, 0x20)), 32);
+  v128.store(w, v128.or(v128.load(pt, 32), bitsTo(f, 5, 0xe0)), 64);
+  v128.store(w, v128.or(v128.or(v128.load(pt, 48), bitsTo(f, 3, 0xc0)), bitsTo(g, 1, 0x20)), 96);
+  v128.store(w, v128.or(v128.load(pt, 64), bitsTo(g, 5, 0xe0)), 128);
 }
 
 function packSix(pt: usize, w: usize): void {
   const d = v128.load(pt, 48);
   v128.store(w, v128.or(v128.load(pt), bitsTo(d, 6, 0xc0)));
-  v128.store(w, v128.or(v128.load(pt, 16), bitsTo(d, 4, 0xc0)), 16);
-  v128.store(w, v128.or(v128.load(pt, 32), bitsTo(d, 2, 0xc0)), 32);
+  v128.store(w, v128.or(v128.load(pt, 16), bitsTo(d, 4, 0xc0)), 32);
+  v128.store(w, v128.or(v128.load(pt, 32), bitsTo(d, 2, 0xc0)), 64);
 }
 
 function packTwo(pt: usize, w: usize): void {

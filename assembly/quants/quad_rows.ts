@@ -23,7 +23,7 @@ export function dequantizeQuadRow(type: i32, pq: usize, row: i32, py: usize, n: 
       const d = type == Type.MXFP4 ? power(load<u8>(pq + 4 * h + row)) : f16ToF32(scaleOf(pq + 8 * h, row));
       const m: f32 = hasMin(type) ? f16ToF32(scaleOf(pq + 16 + 8 * h, row)) : 0;
       for (let t = 0; t < 8; t++, py += 16) {
-        const x = f32x4.mul(values(type, fourAt(form, codes, t, 32), row), f32x4.splat(d));
+        const x = f32x4.mul(values(type, fourAt(form, codes, t), row), f32x4.splat(d));
         v128.store(py, hasMin(type) ? f32x4.add(x, f32x4.splat(m)) : x);
       }
     }
@@ -54,7 +54,7 @@ function dequantizeSuper(type: i32, pq: usize, h: i32, row: i32, py: usize): voi
     const min = f32x4.splat(hasMin(type) ? dmin * byteOf(minsOf(type, pq, h, s >> 2), row, s & 3) : 0);
     const run = pq + 2 * (codesAt(type) + <usize>(g >> 1) * runBytes(form)) + ((<usize>h) << 4);
     for (let i = 0; i < 4; i++, py += 16) {
-      const x = f32x4.mul(values(type, fourAt(form, run, ((g & 1) << 2) + i, 32), row), scale);
+      const x = f32x4.mul(values(type, fourAt(form, run, ((g & 1) << 2) + i), row), scale);
       v128.store(py, hasMin(type) ? f32x4.sub(x, min) : x);
     }
   }

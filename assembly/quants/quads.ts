@@ -16,9 +16,8 @@ import { bytesOf, factorAt, hasMin, isSuper } from "./quad_types";
 import { gatherSuper, scatterSuper } from "./quads_256";
 import { gatherBlock, scatterBlock } from "./quads_32";
 
-// Bytes of scratch beside the rows of a pair: what gathering takes, then two quads.
-const SCRATCH: usize = 2048;
-const BLOCKS_AT: usize = 256;
+/** Bytes of scratch beside the rows of a pair. */
+const SCRATCH: usize = 256;
 
 /** Bytes of scratch that {@link toQuads} and {@link fromQuads} need for rows of this size. */
 export function quadScratch(rowBytes: i32): usize {
@@ -41,7 +40,7 @@ export function toQuads(type: i32, p: usize, rowBytes: i32, nRows: i32, ps: usiz
   return true;
 }
 
-/** The same from rows that lie elsewhere, at pf; pt is scratch of 2048 bytes. */
+/** The same from rows that lie elsewhere, at pf; pt is scratch of 256 bytes. */
 export function toQuadsFrom(type: i32, pf: usize, p: usize, rowBytes: i32, nRows: i32, pt: usize): bool {
   if (!fits(type, rowBytes, nRows)) return false;
   if (!liftable(type, pf, rowBytes, nRows)) return false;
@@ -52,40 +51,14 @@ export function toQuadsFrom(type: i32, pf: usize, p: usize, rowBytes: i32, nRows
 
 // Eight rows at pf to a pair of quads at p.
 function layPair(type: i32, pf: usize, rowBytes: i32, p: usize, pt: usize): void {
-  const bytes = bytesOf(type);
-  const first = pt + BLOCKS_AT;
-  const second = first + bytes;
-  const half = (<usize>rowBytes) << 2;
-  for (const end = pf + rowBytes; pf < end; pf += bytes >> 2, p += 2 * bytes) {
-    gather(type, pf, rowBytes, first, pt);
-    gather(type, pf + half, rowBytes, second, pt);
-    let at = fieldBytes(type);
-    for (let i: usize = 0; i < at; i += fieldSize(type)) {
-      memory.copy(p + 2 * i, first + i, fieldSize(type));
-      memory.copy(p + 2 * i + fieldSize(type), second + i, fieldSize(type));
-    }
-    for (; at < bytes; at += 16) {
-      v128.store(p + 2 * at, v128.load(first + at));
-      v128.store(p + 2 * at, v128.load(second + at), 16);
+  const block = bytesOf(type) >> 2;
+  for (const end = pf + rowBytes; pf < end; pf += block, p += 8 * block) {
+    for (let h = 0; h < 2; h++) {
+      const from = pf + 4 * h * rowBytes;
+      if (isSuper(type)) gatherSuper(type, from, rowBytes, p, h, pt);
+      else gatherBlock(type, from, rowBytes, p, h, pt);
     }
   }
-}
-
-// Bytes of the fields below 16 bytes, which stand at the start of a quad, and of each.
-function fieldBytes(type: i32): usize {
-  return type == Type.MXFP4 ? 4 : hasMin(type) || type == Type.IQ4_XS ? 16 : 8;
-}
-
-
-@inline
-function fieldSize(type: i32): usize {
-  return type == Type.MXFP4 ? 4 : 8;
-}
-
-// A block of four rows.
-function gather(type: i32, p: usize, step: usize, pq: usize, pt: usize): void {
-  if (isSuper(type)) gatherSuper(type, p, step, pq, pt);
-  else gatherBlock(type, p, step, pq, pt);
 }
 
 /** The inverse of {@link toQuads}, byte for byte. */
@@ -101,18 +74,12 @@ export function fromQuads(type: i32, p: usize, rowBytes: i32, nRows: i32, ps: us
 
 // A pair of quads at pq to eight rows at p.
 function fromPair(type: i32, pq: usize, rowBytes: i32, p: usize, pt: usize): void {
-  const bytes = bytesOf(type);
-  const block = pt + BLOCKS_AT;
-  for (const end = p + rowBytes; p < end; p += bytes >> 2, pq += 2 * bytes) {
-    for (let h: usize = 0; h < 2; h++) {
-      let at = fieldBytes(type);
-      for (let i: usize = 0; i < at; i += fieldSize(type)) {
-        memory.copy(block + i, pq + 2 * i + h * fieldSize(type), fieldSize(type));
-      }
-      for (; at < bytes; at += 16) v128.store(block + at, v128.load(pq + 2 * at + (h << 4)));
+  const block = bytesOf(type) >> 2;
+  for (const end = p + rowBytes; p < end; p += block, pq += 8 * block) {
+    for (let h = 0; h < 2; h++) {
       const to = p + 4 * h * rowBytes;
-      if (isSuper(type)) scatterSuper(type, block, to, rowBytes, pt);
-      else scatterBlock(type, block, to, rowBytes, pt);
+      if (isSuper(type)) scatterSuper(type, pq, h, to, rowBytes, pt);
+      else scatterBlock(type, pq, h, to, rowBytes, pt);
     }
   }
 }

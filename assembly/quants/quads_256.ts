@@ -30,11 +30,13 @@ import {
   X30,
   X3F,
   bitsFrom,
+  factorsAt,
   interleave,
   liftScales,
   quadMask,
   separate,
   unliftScales,
+  vectorsAt,
 } from "./quad";
 import { fourAt, packFours, runBytes, sixFromTops } from "./quad_codes";
 import { codesAt, factorAt, formOf, hasMin } from "./quad_types";
@@ -87,45 +89,46 @@ export function minsOf(type: i32, p: usize, h: i32, i: i32): v128 {
   return sixFromTops(v128.load(p, 32), v128.load(p, 64), c);
 }
 
-/** The super-blocks at p of four rows, `step` apart, to a quad of its own at pq; pt is scratch of 128 bytes. */
-export function gatherSuper(type: i32, p: usize, step: usize, pq: usize, pt: usize): void {
-  liftScales(p + factorAt(type), step, pq);
-  if (hasMin(type)) liftScales(p + factorAt(type) + 2, step, pq + 8);
+/** The super-blocks at p of four rows, `step` apart, to quad h of the pair at pq; pt is scratch of 128 bytes. */
+export function gatherSuper(type: i32, p: usize, step: usize, pq: usize, h: i32, pt: usize): void {
+  liftScales(p + factorAt(type), step, factorsAt(pq, h));
+  if (hasMin(type)) liftScales(p + factorAt(type) + 2, step, factorsAt(pq, h) + 16);
+  const scales = vectorsAt(pq, h, hasMin(type) ? 16 : 8);
+  const codes = vectorsAt(pq, h, codesAt(type));
   switch (type) {
     case Type.Q2_K:
-      interleave(p, step, pq + 16);
-      return gatherRuns<Q2_K>(type, p, step, pq, pt);
+      interleave(p, step, scales);
+      return gatherRuns<Q2_K>(type, p, step, codes, pt);
     case Type.Q3_K:
       // the last four bytes of a row's 16 are no scales: codes take their place
-      interleave(p + 96, step, pq + 8);
-      return gatherRuns<Q3_K>(type, p, step, pq, pt);
+      interleave(p + 96, step, scales);
+      return gatherRuns<Q3_K>(type, p, step, codes, pt);
     case Type.Q4_K:
-      gatherSixes(p + 4, step, pq + 16);
-      return gatherRuns<Q4_K>(type, p, step, pq, pt);
+      gatherSixes(p + 4, step, scales);
+      return gatherRuns<Q4_K>(type, p, step, codes, pt);
     case Type.Q5_K:
-      gatherSixes(p + 4, step, pq + 16);
-      return gatherRuns<Q5_K>(type, p, step, pq, pt);
+      gatherSixes(p + 4, step, scales);
+      return gatherRuns<Q5_K>(type, p, step, codes, pt);
     case Type.Q6_K:
-      interleave(p + 192, step, pq + 8);
-      return gatherRuns<Q6_K>(type, p, step, pq, pt);
+      interleave(p + 192, step, scales);
+      return gatherRuns<Q6_K>(type, p, step, codes, pt);
     default:
-      for (let r: usize = 0; r < 4; r++) gatherScalesIQ4_XS(p + r * step + 2, pq, r);
-      for (let i: usize = 0; i < 8; i++) interleave(p + 8 + (i << 4), step, pq + 32 + (i << 6));
+      for (let r = 0; r < 4; r++) gatherScalesIQ4_XS(p + <usize>r * step + 2, pq, h, r);
+      for (let i: usize = 0; i < 8; i++) interleave(p + 8 + (i << 4), step, codes + (i << 7));
   }
 }
 
 
 @inline
-function gatherRuns<T>(type: i32, p: usize, step: usize, pq: usize, pt: usize): void {
-  pq += codesAt(type);
-  for (let i = 0; i < 8; i++, pq += runBytes(formOf(type))) {
+function gatherRuns<T>(type: i32, p: usize, step: usize, codes: usize, pt: usize): void {
+  for (let i = 0; i < 8; i++, codes += 2 * runBytes(formOf(type))) {
     for (let h = 0; h < 2; h++) {
       const a = fileCodes<T>(p, i, h);
       const b = fileCodes<T>(p + step, i, h);
       const c = fileCodes<T>(p + 2 * step, i, h);
       storeTransposed(pt + ((<usize>h) << 6), 16, a, b, c, fileCodes<T>(p + 3 * step, i, h));
     }
-    packFours(formOf(type), pt, pq);
+    packFours(formOf(type), pt, codes);
   }
 }
 
@@ -143,15 +146,15 @@ function gatherSixes(p: usize, step: usize, pq: usize): void {
     const high = ((c >> 4) & 0x0f0f0f0f) | ((b >> 2) & 0x30303030);
     const scales = (c & 0x0f0f0f0f) | ((a >> 2) & 0x30303030);
     store<u32>(pq, (a & 0x3f3f3f3f) | ((high & 0x03030303) << 6));
-    store<u32>(pq, scales | (((high >> 2) & 0x03030303) << 6), 16);
-    store<u32>(pq, (b & 0x3f3f3f3f) | (((high >> 4) & 0x03030303) << 6), 32);
+    store<u32>(pq, scales | (((high >> 2) & 0x03030303) << 6), 32);
+    store<u32>(pq, (b & 0x3f3f3f3f) | (((high >> 4) & 0x03030303) << 6), 64);
   }
 }
 
 function scatterSixes(pq: usize, p: usize): void {
   const a = load<u32>(pq);
-  const b = load<u32>(pq, 16);
-  const c = load<u32>(pq, 32);
+  const b = load<u32>(pq, 32);
+  const c = load<u32>(pq, 64);
   const high = ((a >> 6) & 0x03030303) | ((b >> 4) & 0x0c0c0c0c) | ((c >> 2) & 0x30303030);
   store<u32>(p, (a & 0x3f3f3f3f) | ((b & 0x30303030) << 2));
   store<u32>(p, (c & 0x3f3f3f3f) | ((high & 0x30303030) << 2), 4);
@@ -164,8 +167,20 @@ function placeInH(j: u32): u32 {
   return ((j & 1) << 3) + (j & 2) + 4 - (j & 4);
 }
 
+// Where the lanes of row r of quad h stand in H and L.
+@inline
+function laneOfH(pq: usize, h: i32, r: i32): usize {
+  return factorsAt(pq, h) + 16 + 2 * r;
+}
+
+
+@inline
+function laneOfL(pq: usize, h: i32, r: i32): usize {
+  return vectorsAt(pq, h, 16) + 4 * r;
+}
+
 // The six bytes of scales of a row at p to its lanes of L and H.
-function gatherScalesIQ4_XS(p: usize, pq: usize, r: usize): void {
+function gatherScalesIQ4_XS(p: usize, pq: usize, q: i32, r: i32): void {
   const high = <u32>load<u16>(p);
   const low = load<u32>(p, 2);
   let l: u32 = 0;
@@ -174,13 +189,13 @@ function gatherScalesIQ4_XS(p: usize, pq: usize, r: usize): void {
     l |= ((low >> (4 * j)) & 15) << (((j & 3) << 3) + (j & 4));
     h |= ((high >> (2 * j)) & 3) << placeInH(j);
   }
-  store<u16>(pq + (r << 1), <u16>h, 8);
-  store<u32>(pq + (r << 2), l, 16);
+  store<u16>(laneOfH(pq, q, r), <u16>h);
+  store<u32>(laneOfL(pq, q, r), l);
 }
 
-function scatterScalesIQ4_XS(pq: usize, r: usize, p: usize): void {
-  const h = <u32>load<u16>(pq + (r << 1), 8);
-  const l = load<u32>(pq + (r << 2), 16);
+function scatterScalesIQ4_XS(pq: usize, q: i32, r: i32, p: usize): void {
+  const h = <u32>load<u16>(laneOfH(pq, q, r));
+  const l = load<u32>(laneOfL(pq, q, r));
   let low: u32 = 0;
   let high: u32 = 0;
   for (let j: u32 = 0; j < 8; j++) {
@@ -192,39 +207,40 @@ function scatterScalesIQ4_XS(pq: usize, r: usize, p: usize): void {
 }
 
 /** And back; pt is scratch of 256 bytes. */
-export function scatterSuper(type: i32, pq: usize, p: usize, step: usize, pt: usize): void {
-  unliftScales(pq, p + factorAt(type), step);
-  if (hasMin(type)) unliftScales(pq + 8, p + factorAt(type) + 2, step);
-  const codes = pq + codesAt(type);
+export function scatterSuper(type: i32, pq: usize, h: i32, p: usize, step: usize, pt: usize): void {
+  unliftScales(factorsAt(pq, h), p + factorAt(type), step);
+  if (hasMin(type)) unliftScales(factorsAt(pq, h) + 16, p + factorAt(type) + 2, step);
+  const codes = vectorsAt(pq, h, codesAt(type));
   if (type == Type.IQ4_XS) {
-    for (let r: usize = 0; r < 4; r++) scatterScalesIQ4_XS(pq, r, p + r * step + 2);
-    for (let i: usize = 0; i < 8; i++) separate(codes + (i << 6), p + 8 + (i << 4), step);
+    for (let r = 0; r < 4; r++) scatterScalesIQ4_XS(pq, h, r, p + <usize>r * step + 2);
+    for (let i: usize = 0; i < 8; i++) separate(codes + (i << 7), p + 8 + (i << 4), step);
     return;
   }
+  const scales = vectorsAt(pq, h, hasMin(type) ? 16 : 8);
   for (let r: usize = 0; r < 4; r++, p += step) {
-    scatterScales(type, pq + (r << 2), p);
+    scatterScales(type, scales + (r << 2), p);
     for (let k = 0; k < 256; k += 4) {
-      const run = codes + (r << 2) + <usize>(k >> 5) * runBytes(formOf(type));
-      store<i32>(pt + k, i32x4.extract_lane(fourAt(formOf(type), run, (k >> 2) & 7, 16), 0));
+      const run = codes + (r << 2) + 2 * <usize>(k >> 5) * runBytes(formOf(type));
+      store<i32>(pt + k, i32x4.extract_lane(fourAt(formOf(type), run, (k >> 2) & 7), 0));
     }
     packCodes(type, pt, p);
   }
 }
 
-// The row whose lanes start at pq.
-function scatterScales(type: i32, pq: usize, p: usize): void {
+// The row whose lanes of the vectors of scales start at ps.
+function scatterScales(type: i32, ps: usize, p: usize): void {
   switch (type) {
     case Type.Q2_K:
-      for (let i: usize = 0; i < 16; i += 4) store<u32>(p + i, load<u32>(pq + (i << 2), 16));
+      for (let i: usize = 0; i < 16; i += 4) store<u32>(p + i, load<u32>(ps + (i << 3)));
       break;
     case Type.Q3_K:
-      for (let i: usize = 0; i < 12; i += 4) store<u32>(p + i, load<u32>(pq + (i << 2), 8), 96);
+      for (let i: usize = 0; i < 12; i += 4) store<u32>(p + i, load<u32>(ps + (i << 3)), 96);
       break;
     case Type.Q6_K:
-      for (let i: usize = 0; i < 16; i += 4) store<u32>(p + i, load<u32>(pq + (i << 2), 8), 192);
+      for (let i: usize = 0; i < 16; i += 4) store<u32>(p + i, load<u32>(ps + (i << 3)), 192);
       break;
     default:
-      scatterSixes(pq + 16, p + 4);
+      scatterSixes(ps, p + 4);
   }
 }
 

@@ -10,7 +10,17 @@
 import { Type } from "../abi";
 import { storeTransposed } from "../math/dot";
 import { fiveBits } from "./five";
-import { X0F, interleave, liftScales, quadMask, separate, unliftScales } from "./quad";
+import {
+  STEP,
+  X0F,
+  factorsAt,
+  interleave,
+  liftScales,
+  quadMask,
+  separate,
+  unliftScales,
+  vectorsAt,
+} from "./quad";
 import { BYTES, FIVES, fourAt, packFours } from "./quad_codes";
 import { codesAt, formOf, hasMin } from "./quad_types";
 
@@ -19,14 +29,14 @@ function fileAt(type: i32): usize {
   return type == Type.MXFP4 ? 1 : hasMin(type) ? 4 : 2;
 }
 
-/** The blocks at p of four rows, `step` apart, to a quad of its own at pq; pt is scratch of 128 bytes. */
-export function gatherBlock(type: i32, p: usize, step: usize, pq: usize, pt: usize): void {
+/** The blocks at p of four rows, `step` apart, to quad h of the pair at pq; pt is scratch of 128 bytes. */
+export function gatherBlock(type: i32, p: usize, step: usize, pq: usize, h: i32, pt: usize): void {
   if (type == Type.MXFP4) {
-    for (let r: usize = 0; r < 4; r++) store<u8>(pq + r, load<u8>(p + r * step));
-  } else liftScales(p, step, pq);
-  if (hasMin(type)) liftScales(p + 2, step, pq + 8);
+    for (let r: usize = 0; r < 4; r++) store<u8>(pq + 4 * h + r, load<u8>(p + r * step));
+  } else liftScales(p, step, factorsAt(pq, h));
+  if (hasMin(type)) liftScales(p + 2, step, factorsAt(pq, h) + 16);
   p += fileAt(type);
-  pq += codesAt(type);
+  pq = vectorsAt(pq, h, codesAt(type));
   if (formOf(type) == FIVES) {
     spread(p, step, 0, pt);
     spread(p, step, 1, pt + 64);
@@ -34,24 +44,24 @@ export function gatherBlock(type: i32, p: usize, step: usize, pq: usize, pt: usi
     return;
   }
   interleave(p, step, pq);
-  if (formOf(type) == BYTES) interleave(p + 16, step, pq + 64);
+  if (formOf(type) == BYTES) interleave(p + 16, step, pq + 4 * STEP);
 }
 
 /** And back. */
-export function scatterBlock(type: i32, pq: usize, p: usize, step: usize, pt: usize): void {
+export function scatterBlock(type: i32, pq: usize, h: i32, p: usize, step: usize, pt: usize): void {
   if (type == Type.MXFP4) {
-    for (let r: usize = 0; r < 4; r++) store<u8>(p + r * step, load<u8>(pq + r));
-  } else unliftScales(pq, p, step);
-  if (hasMin(type)) unliftScales(pq + 8, p + 2, step);
+    for (let r: usize = 0; r < 4; r++) store<u8>(p + r * step, load<u8>(pq + 4 * h + r));
+  } else unliftScales(factorsAt(pq, h), p, step);
+  if (hasMin(type)) unliftScales(factorsAt(pq, h) + 16, p + 2, step);
   p += fileAt(type);
-  pq += codesAt(type);
+  pq = vectorsAt(pq, h, codesAt(type));
   if (formOf(type) == FIVES) {
-    for (let t = 0; t < 8; t++) v128.store(pt + ((<usize>t) << 4), fourAt(FIVES, pq, t, 16));
+    for (let t = 0; t < 8; t++) v128.store(pt + ((<usize>t) << 4), fourAt(FIVES, pq, t));
     for (let r: usize = 0; r < 4; r++) joinFive(pt + (r << 2), p + r * step);
     return;
   }
   separate(pq, p, step);
-  if (formOf(type) == BYTES) separate(pq + 64, p + 16, step);
+  if (formOf(type) == BYTES) separate(pq + 4 * STEP, p + 16, step);
 }
 
 // The low (half 0) or high 16 codes of four blocks of five bits, interleaved to pt.

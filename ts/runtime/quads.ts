@@ -11,7 +11,7 @@ const WINDOW = 2 ** 20;
 /** Rows of a pair of quads. */
 const PAIR_ROWS = 8;
 /** Bytes behind a window, for the pass over it. */
-const BEHIND = 2048;
+const BEHIND = 256;
 
 /** Address of a leaf in linear memory. */
 export type AddressOf = (t: Tensor) => number;
@@ -50,7 +50,7 @@ export interface QuadPiece {
  * Two windows through which leafs get into quads while a file is read: one is filled while the other is laid out. So the
  * pass reads from the caches, and goes over the memory of the leafs once.
  *
- *   | window 0 | 2048 | window 1 | 2048 |
+ *   | window 0 | 256 | window 1 | 256 |
  */
 export class QuadWindows {
   /** bytes that the windows take of the arena */
