@@ -286,8 +286,8 @@ export const CTRL_RECORDS = CTRL + 8;
 export const CTRL_FIRST = CTRL + 12;
 export const CTRL_LAST = CTRL + 16;
 export const CTRL_NTH = CTRL + 20;
-/** threads that have arrived at the barrier */
-export const CTRL_ARRIVED = CTRL + 24;
+/** 256 where the engine is taken to pack two operations on neighbouring vectors into one, else 0 */
+export const CTRL_VECTORS = CTRL + 24;
 /** threads that sleep, or are about to: nobody else need be woken */
 export const CTRL_SLEEPERS = CTRL + 28;
 /** Status of the run; the first thread to fail writes it */
@@ -306,9 +306,7 @@ export const CTRL_SPIN = CTRL + 52;
 export const CTRL_PATIENCE = CTRL + 56;
 /** how the relaxed dot takes bytes beyond 0..127: WIDE_NONE, WIDE_UNSIGNED or WIDE_SIGNED (assembly/selftest.ts) */
 export const CTRL_WIDE = CTRL + 60;
-/** 256 where the engine is taken to pack two operations on neighbouring vectors into one, else 0 */
-export const CTRL_VECTORS = CTRL + 64;
-/** barrier generation; a cache line of its own, for whoever waits reads it over and over */
+/** arrivals at the barrier since the job was handed out; a cache line of its own, for whoever waits reads it over and over */
 export const CTRL_PHASE = CTRL + 128;
 
 /** current node index of each thread, each in a cache line of its own */

@@ -15,7 +15,6 @@
 
 import {
   CTRL_ABORT,
-  CTRL_ARRIVED,
   CTRL_DONE,
   CTRL_ERROR,
   CTRL_ERROR_NODE,
@@ -44,6 +43,8 @@ const NAP: i64 = 100_000_000;
 const LONG_NAP: i64 = 60_000_000_000;
 // What atomic.wait returns when nobody woke the sleeper.
 const TIMED_OUT = 2;
+// More than the arrivals of a run, few enough that all threads may add it: the barrier lets go of whoever waits.
+const LET_GO: i32 = 1 << 24;
 
 /** Sets the error cell for thread `ith` and lets everybody leave the barrier. Called from outside after a trap. */
 export function fail(ith: i32, status: i32): void {
@@ -55,7 +56,7 @@ export function fail(ith: i32, status: i32): void {
 
 // Lets go of those who wait at the barrier.
 function release(): void {
-  atomic.add<i32>(CTRL_PHASE, 1);
+  atomic.add<i32>(CTRL_PHASE, LET_GO);
   wake(CTRL_PHASE);
 }
 
@@ -69,29 +70,29 @@ function nodeCell(ith: i32): usize {
   return <usize>CTRL_NODE + ((<usize>ith) << CTRL_NODE_SHIFT);
 }
 
-/** Waits for all `nth` threads; false when the run has failed and everybody must leave. */
+/**
+ * Waits for all `nth` threads; false when the run has failed and everybody must leave. Arrivals are all that is counted: the last
+ * one is what the others wait for, so their cache line moves once for each thread.
+ */
 export function barrier(nth: i32): bool {
   if (nth > 1) {
-    const phase = atomic.load<i32>(CTRL_PHASE);
     if (atomic.load<i32>(CTRL_ERROR) != Status.OK) return false;
-    if (atomic.add<i32>(CTRL_ARRIVED, 1) == nth - 1) {
-      atomic.store<i32>(CTRL_ARRIVED, 0);
-      release();
-    } else if (!sleepWhile(CTRL_PHASE, phase, load<i32>(CTRL_PATIENCE), NAP)) {
-      giveUp();
-    }
+    const arrived = atomic.add<i32>(CTRL_PHASE, 1) + 1;
+    const missing = (nth - (arrived % nth)) % nth;
+    if (missing == 0) wake(CTRL_PHASE);
+    else if (!sleepUntil(CTRL_PHASE, arrived + missing, load<i32>(CTRL_PATIENCE), NAP)) giveUp();
   }
   return atomic.load<i32>(CTRL_ERROR) == Status.OK;
 }
 
-// Returns once the cell no longer holds `value`; false after `naps` naps in vain.
-function sleepWhile(cell: usize, value: i32, naps: i32, nap: i64): bool {
+// Returns once the count in the cell has come to `goal`; false after `naps` naps in vain.
+function sleepUntil(cell: usize, goal: i32, naps: i32, nap: i64): bool {
   for (let i = load<i32>(CTRL_SPIN); i > 0; i--) {
-    if (atomic.load<i32>(cell) != value) return true;
+    if (atomic.load<i32>(cell) - goal >= 0) return true;
   }
-  while (atomic.load<i32>(cell) == value) {
+  for (let count = atomic.load<i32>(cell); count - goal < 0; count = atomic.load<i32>(cell)) {
     atomic.add<i32>(CTRL_SLEEPERS, 1);
-    const result = atomic.wait<i32>(cell, value, nap);
+    const result = atomic.wait<i32>(cell, count, nap);
     atomic.sub<i32>(CTRL_SLEEPERS, 1);
     if (result == TIMED_OUT && --naps <= 0) return false;
   }
@@ -127,7 +128,7 @@ export function post(records: usize, first: i32, last: i32, nth: i32): void {
   store<i32>(CTRL_LAST, last);
   store<i32>(CTRL_NTH, nth);
   store<i32>(CTRL_KIND, KIND_COMPUTE);
-  atomic.store<i32>(CTRL_ARRIVED, 0);
+  atomic.store<i32>(CTRL_PHASE, 0);
   atomic.store<i32>(CTRL_DONE, 0);
   atomic.add<i32>(CTRL_JOB, 1);
   wake(CTRL_JOB);
@@ -141,13 +142,9 @@ export function done(): void {
 
 /** Thread 0 waits until the other `nth - 1` have finished. Returns a Status. */
 export function join(nth: i32): i32 {
-  let n = atomic.load<i32>(CTRL_DONE);
-  while (n < nth - 1) {
-    if (!sleepWhile(CTRL_DONE, n, load<i32>(CTRL_PATIENCE), NAP)) {
-      giveUp();
-      return Status.TIMEOUT;
-    }
-    n = atomic.load<i32>(CTRL_DONE);
+  if (nth > 1 && !sleepUntil(CTRL_DONE, nth - 1, load<i32>(CTRL_PATIENCE), NAP)) {
+    giveUp();
+    return Status.TIMEOUT;
   }
   return atomic.load<i32>(CTRL_ERROR);
 }
@@ -164,7 +161,7 @@ export function ready(): void {
 
 /** Sleeps until a job after `seen` is there. Returns its number, or -1 when the worker shall end. */
 export function nextJob(seen: i32): i32 {
-  while (atomic.load<i32>(CTRL_KIND) != KIND_LEAVE && !sleepWhile(CTRL_JOB, seen, i32.MAX_VALUE, LONG_NAP));
+  while (atomic.load<i32>(CTRL_KIND) != KIND_LEAVE && !sleepUntil(CTRL_JOB, seen + 1, i32.MAX_VALUE, LONG_NAP));
   return atomic.load<i32>(CTRL_KIND) == KIND_LEAVE ? -1 : atomic.load<i32>(CTRL_JOB);
 }
 

@@ -184,9 +184,9 @@ test("a graph that runs while the threads come has the same bits all along, and 
     expect(await run()).toEqual(want);
     await macrotask();
   }
-  const met = engine.arena.i32[CTRL_PHASE / 4]!;
+  engine.arena.i32[CTRL_PHASE / 4] = 0;
   await run();
-  expect(engine.arena.i32[CTRL_PHASE / 4]!).toBeGreaterThan(met);
+  expect(engine.arena.i32[CTRL_PHASE / 4]!).toBeGreaterThan(0);
   expect(engine.nThreads).toBe(4);
 });
 
