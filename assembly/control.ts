@@ -161,7 +161,10 @@ export function ready(): void {
 
 /** Sleeps until a job after `seen` is there. Returns its number, or -1 when the worker shall end. */
 export function nextJob(seen: i32): i32 {
-  while (atomic.load<i32>(CTRL_KIND) != KIND_LEAVE && !sleepUntil(CTRL_JOB, seen + 1, i32.MAX_VALUE, LONG_NAP));
+  while (
+    atomic.load<i32>(CTRL_KIND) != KIND_LEAVE &&
+    !sleepUntil(CTRL_JOB, seen + 1, i32.MAX_VALUE, LONG_NAP)
+  );
   return atomic.load<i32>(CTRL_KIND) == KIND_LEAVE ? -1 : atomic.load<i32>(CTRL_JOB);
 }
 

@@ -334,8 +334,9 @@ function storeTile(pt: usize, step: usize, columns: i32, rows: i32, py: usize, n
   for (let c = 0; c < columns; c++, pt += step, py += nb1) {
     if (rows < PANEL_ROWS) memory.copy(py, pt, (<usize>rows) << 2);
     else {
-      v128.store(py, v128.load(pt));
+      const low = v128.load(pt);
       v128.store(py, v128.load(pt, 16), 16);
+      v128.store(py, low);
     }
   }
 }

@@ -3,7 +3,7 @@
 
 import { dotq } from "../math/dot";
 import { GROUP, factorsAt, scalesAt, sumsAt, weightsAt } from "./super_panel";
-import { lane0, lane1, lane2, lane3 } from "./tile";
+import { lane0, lane1, lane2, lane3, scaled } from "./tile";
 
 /** Bytes of the tiles: [4 lanes][8 rows] f32, then as many integer sums, then as many sums of minima. */
 export const SUPER_TILE_BYTES: usize = 384;
@@ -121,72 +121,19 @@ function mac(x: v128, w: v128, acc: v128, split: bool): v128 {
   return split ? dotq(w, x, acc) : dotq(x, w, acc);
 }
 
-// Tile += integer sums of each group times its scales.
+// Tile += integer sums of each group times its scales. `pair`: a second group at pz, to the tile at pt.
 @inline
-function sumOf(pw: usize, px: usize, ps: usize, wide: bool, py: usize, split: bool): void {
-  const step: usize = wide ? 2 * GROUP : GROUP;
-  for (const end = pw + 16 * GROUP; pw < end; ps += 32) {
-    let a0 = i32x4.splat(0);
-    let a1 = a0;
-    let b0 = a0;
-    let b1 = a0;
-    let c0 = a0;
-    let c1 = a0;
-    let d0 = a0;
-    let d1 = a0;
-    const last = pw + step;
-    do {
-      const w0 = v128.load(pw);
-      const w1 = v128.load(pw, 16);
-      const x = v128.load(px);
-      let t = lane0(x);
-      a0 = mac(t, w0, a0, split);
-      a1 = mac(t, w1, a1, split);
-      t = lane1(x);
-      b0 = mac(t, w0, b0, split);
-      b1 = mac(t, w1, b1, split);
-      t = lane2(x);
-      c0 = mac(t, w0, c0, split);
-      c1 = mac(t, w1, c1, split);
-      t = lane3(x);
-      d0 = mac(t, w0, d0, split);
-      d1 = mac(t, w1, d1, split);
-      pw += 32;
-      px += 16;
-    } while (pw < last);
-    const s0 = v128.load(ps);
-    const s1 = v128.load(ps, 16);
-    if (split) {
-      addTwo(py, i32x4.sub(a0, i32x4.shl(b0, 7)), i32x4.sub(a1, i32x4.shl(b1, 7)), s0, s1);
-      addTwo(py + 64, i32x4.sub(c0, i32x4.shl(d0, 7)), i32x4.sub(c1, i32x4.shl(d1, 7)), s0, s1);
-    } else {
-      addTwo(py, a0, a1, s0, s1);
-      addTwo(py + 32, b0, b1, s0, s1);
-      addTwo(py + 64, c0, c1, s0, s1);
-      addTwo(py + 96, d0, d1, s0, s1);
-    }
-  }
-}
-
-
-@inline
-function addTwo(p: usize, a: v128, b: v128, s0: v128, s1: v128): void {
-  const u = i32x4.add(v128.load(p), i32x4.mul(a, s0));
-  const v = i32x4.add(v128.load(p, 16), i32x4.mul(b, s1));
-  v128.store(p, v, 16);
-  v128.store(p, u);
-}
-
-function sumGroups(pw: usize, px: usize, ps: usize, wide: bool, py: usize): void {
-  sumOf(pw, px, ps, wide, py, false);
-}
-
-function sumSplit(pw: usize, px: usize, ps: usize, wide: bool, py: usize): void {
-  sumOf(pw, px, ps, wide, py, true);
-}
-
-// sumGroups() of two groups at once: wider registers leave room for the sums of both.
-function sumPair(pw: usize, px: usize, pz: usize, ps: usize, wide: bool, py: usize, second: usize): void {
+function sumOf(
+  split: bool,
+  pair: bool,
+  pw: usize,
+  px: usize,
+  pz: usize,
+  ps: usize,
+  wide: bool,
+  py: usize,
+  pt: usize,
+): void {
   const step: usize = wide ? 2 * GROUP : GROUP;
   for (const end = pw + 16 * GROUP; pw < end; ps += 32) {
     let a0 = i32x4.splat(0);
@@ -209,64 +156,102 @@ function sumPair(pw: usize, px: usize, pz: usize, ps: usize, wide: bool, py: usi
     do {
       const w0 = v128.load(pw);
       const w1 = v128.load(pw, 16);
-      let t = v128.load32_splat(px);
-      a0 = dotq(t, w0, a0);
-      a1 = dotq(t, w1, a1);
-      t = v128.load32_splat(px, 4);
-      b0 = dotq(t, w0, b0);
-      b1 = dotq(t, w1, b1);
-      t = v128.load32_splat(px, 8);
-      c0 = dotq(t, w0, c0);
-      c1 = dotq(t, w1, c1);
-      t = v128.load32_splat(px, 12);
-      d0 = dotq(t, w0, d0);
-      d1 = dotq(t, w1, d1);
-      t = v128.load32_splat(pz);
-      e0 = dotq(t, w0, e0);
-      e1 = dotq(t, w1, e1);
-      t = v128.load32_splat(pz, 4);
-      f0 = dotq(t, w0, f0);
-      f1 = dotq(t, w1, f1);
-      t = v128.load32_splat(pz, 8);
-      g0 = dotq(t, w0, g0);
-      g1 = dotq(t, w1, g1);
-      t = v128.load32_splat(pz, 12);
-      h0 = dotq(t, w0, h0);
-      h1 = dotq(t, w1, h1);
+      const x = v128.load(px);
+      let t = pair ? v128.load32_splat(px) : lane0(x);
+      a0 = mac(t, w0, a0, split);
+      a1 = mac(t, w1, a1, split);
+      t = pair ? v128.load32_splat(px, 4) : lane1(x);
+      b0 = mac(t, w0, b0, split);
+      b1 = mac(t, w1, b1, split);
+      t = pair ? v128.load32_splat(px, 8) : lane2(x);
+      c0 = mac(t, w0, c0, split);
+      c1 = mac(t, w1, c1, split);
+      t = pair ? v128.load32_splat(px, 12) : lane3(x);
+      d0 = mac(t, w0, d0, split);
+      d1 = mac(t, w1, d1, split);
+      if (pair) {
+        t = v128.load32_splat(pz);
+        e0 = mac(t, w0, e0, split);
+        e1 = mac(t, w1, e1, split);
+        t = v128.load32_splat(pz, 4);
+        f0 = mac(t, w0, f0, split);
+        f1 = mac(t, w1, f1, split);
+        t = v128.load32_splat(pz, 8);
+        g0 = mac(t, w0, g0, split);
+        g1 = mac(t, w1, g1, split);
+        t = v128.load32_splat(pz, 12);
+        h0 = mac(t, w0, h0, split);
+        h1 = mac(t, w1, h1, split);
+        pz += 16;
+      }
       pw += 32;
       px += 16;
-      pz += 16;
     } while (pw < last);
     const s0 = v128.load(ps);
     const s1 = v128.load(ps, 16);
+    if (split) {
+      addTwo(py, i32x4.sub(a0, i32x4.shl(b0, 7)), i32x4.sub(a1, i32x4.shl(b1, 7)), s0, s1);
+      addTwo(py + 64, i32x4.sub(c0, i32x4.shl(d0, 7)), i32x4.sub(c1, i32x4.shl(d1, 7)), s0, s1);
+      continue;
+    }
     addTwo(py, a0, a1, s0, s1);
     addTwo(py + 32, b0, b1, s0, s1);
     addTwo(py + 64, c0, c1, s0, s1);
     addTwo(py + 96, d0, d1, s0, s1);
-    addTwo(second, e0, e1, s0, s1);
-    addTwo(second + 32, f0, f1, s0, s1);
-    addTwo(second + 64, g0, g1, s0, s1);
-    addTwo(second + 96, h0, h1, s0, s1);
-  }
-}
-
-// Tile += integer sums * (d * activation scale), less those of minima * (dmin * activation scale).
-function addTerms(py: usize, pd: usize, pe: usize, minima: bool): void {
-  for (let lane: usize = 0; lane < 4; lane++, py += 32) {
-    const dx = v128.load32_splat(pe + (lane << 2));
-    const u = termOf(py, pd, dx, minima);
-    const v = termOf(py + 16, pd + 16, dx, minima);
-    v128.store(py, v, 16);
-    v128.store(py, u);
+    if (!pair) continue;
+    addTwo(pt, e0, e1, s0, s1);
+    addTwo(pt + 32, f0, f1, s0, s1);
+    addTwo(pt + 64, g0, g1, s0, s1);
+    addTwo(pt + 96, h0, h1, s0, s1);
   }
 }
 
 
 @inline
-function termOf(p: usize, pd: usize, dx: v128, minima: bool): v128 {
-  let v = f32x4.mul(f32x4.convert_i32x4_s(v128.load(p, 128)), f32x4.mul(v128.load(pd), dx));
-  if (minima) {
-    v = f32x4.sub(v, f32x4.mul(f32x4.convert_i32x4_s(v128.load(p, 256)), f32x4.mul(v128.load(pd, 32), dx)));
+function addTwo(p: usize, a: v128, b: v128, s0: v128, s1: v128): void {
+  const u = i32x4.add(v128.load(p), i32x4.mul(a, s0));
+  const v = i32x4.add(v128.load(p, 16), i32x4.mul(b, s1));
+  v128.store(p, v, 16);
+  v128.store(p, u);
+}
+
+function sumGroups(pw: usize, px: usize, ps: usize, wide: bool, py: usize): void {
+  sumOf(false, false, pw, px, 0, ps, wide, py, 0);
+}
+
+function sumSplit(pw: usize, px: usize, ps: usize, wide: bool, py: usize): void {
+  sumOf(true, false, pw, px, 0, ps, wide, py, 0);
+}
+
+// Of two groups at once: wider registers leave room for the sums of both.
+function sumPair(pw: usize, px: usize, pz: usize, ps: usize, wide: bool, py: usize, pt: usize): void {
+  sumOf(false, true, pw, px, pz, ps, wide, py, pt);
+}
+
+// Tile += integer sums * (d * activation scale), less those of minima * (dmin * activation scale).
+function addTerms(py: usize, pd: usize, pe: usize, minima: bool): void {
+  if (minima) termsOf(true, py, pd, pe);
+  else termsOf(false, py, pd, pe);
+}
+
+
+@inline
+function termsOf(minima: bool, py: usize, pd: usize, pe: usize): void {
+  const w0 = v128.load(pd);
+  const w1 = v128.load(pd, 16);
+  const m0 = v128.load(pd, 32);
+  const m1 = v128.load(pd, 48);
+  for (const end = pe + 16; pe < end; pe += 4, py += 32) {
+    const dx = v128.load32_splat(pe);
+    let u = scaled(v128.load(py, 128), w0, dx);
+    let v = scaled(v128.load(py, 144), w1, dx);
+    if (minima) {
+      u = f32x4.sub(u, scaled(v128.load(py, 256), m0, dx));
+      v = f32x4.sub(v, scaled(v128.load(py, 272), m1, dx));
+    }
+    u = f32x4.add(v128.load(py), u);
+    v = f32x4.add(v128.load(py, 16), v);
+    v128.store(py, v, 16);
+    v128.store(py, u);
   }
-  return f32x4.add(v128.load(p), v);
 }

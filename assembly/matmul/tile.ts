@@ -45,9 +45,9 @@ function addScaled(p: usize, i: v128, j: v128, w0: v128, w1: v128, d: v128): voi
   v128.store(p, u);
 }
 
-
+/** Integer sums times scales of weights and activations. */
 @inline
-function scaled(i: v128, w: v128, d: v128): v128 {
+export function scaled(i: v128, w: v128, d: v128): v128 {
   return f32x4.mul(f32x4.convert_i32x4_s(i), f32x4.mul(w, d));
 }
 
@@ -186,13 +186,30 @@ export const SIX: i32 = 6;
  * For engines whose dot is one instruction; where it is three they need registers that twelve sums leave none of.
  */
 export function tileSix(pw: usize, px: usize, nb: i32, py: usize): void {
-  for (let i: usize = 0; i < 6 * 32; i += 16) v128.store(py + i, i32x4.splat(0));
+  sixesOf(false, pw, px, 0, nb, py);
+}
+
+/**
+ * Two groups of six columns, `step` bytes apart, where pairsGroups() (matmul/spread.ts): twelve sums of eight rows fill wider
+ * registers as twelve of four fill the others.
+ */
+export function tileTwelve(pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
+  sixesOf(true, pw, px, step, nb, py);
+}
+
+// One group or, `pair`, two of them.
+@inline
+function sixesOf(pair: bool, pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
+  const bytes: usize = pair ? 384 : 192;
+  for (let i: usize = 0; i < bytes; i += 16) v128.store(py + i, i32x4.splat(0));
   const codes = codeBytes(SEEDED, nb);
   let pe = pw + 8 * codes;
   let pd = px + 6 * codes;
+  let pz = px + step;
   const seeds = <usize>nb * 24;
   for (const end = pd + seeds; pd < end; pd += 24, pe += 32) {
     const ps = pd + seeds;
+    const pt = ps + step;
     let a0 = v128.load32_splat(ps);
     let a1 = a0;
     let b0 = v128.load32_splat(ps, 4);
@@ -205,80 +222,17 @@ export function tileSix(pw: usize, px: usize, nb: i32, py: usize): void {
     let e1 = e0;
     let f0 = v128.load32_splat(ps, 20);
     let f1 = f0;
-    const last = pw + ((<usize>VECTORS) << 7);
-    do {
-      const w0 = v128.load(pw);
-      const w1 = v128.load(pw, 16);
-      let t = v128.load32_splat(px);
-      a0 = dotq(t, w0, a0);
-      a1 = dotq(t, w1, a1);
-      t = v128.load32_splat(px, 4);
-      b0 = dotq(t, w0, b0);
-      b1 = dotq(t, w1, b1);
-      t = v128.load32_splat(px, 8);
-      c0 = dotq(t, w0, c0);
-      c1 = dotq(t, w1, c1);
-      t = v128.load32_splat(px, 12);
-      d0 = dotq(t, w0, d0);
-      d1 = dotq(t, w1, d1);
-      t = v128.load32_splat(px, 16);
-      e0 = dotq(t, w0, e0);
-      e1 = dotq(t, w1, e1);
-      t = v128.load32_splat(px, 20);
-      f0 = dotq(t, w0, f0);
-      f1 = dotq(t, w1, f1);
-      pw += 32;
-      px += 24;
-    } while (pw < last);
-    const w0 = v128.load(pe);
-    const w1 = v128.load(pe, 16);
-    addScaled(py, a0, a1, w0, w1, v128.load32_splat(pd));
-    addScaled(py + 32, b0, b1, w0, w1, v128.load32_splat(pd, 4));
-    addScaled(py + 64, c0, c1, w0, w1, v128.load32_splat(pd, 8));
-    addScaled(py + 96, d0, d1, w0, w1, v128.load32_splat(pd, 12));
-    addScaled(py + 128, e0, e1, w0, w1, v128.load32_splat(pd, 16));
-    addScaled(py + 160, f0, f1, w0, w1, v128.load32_splat(pd, 20));
-  }
-}
-
-/**
- * Two groups of six columns, `pair` bytes apart, where pairsVectors() (math/dot.ts): twelve sums of eight rows fill wider
- * registers as twelve of four fill the others.
- */
-export function tileTwelve(pw: usize, px: usize, pair: usize, nb: i32, py: usize): void {
-  for (let i: usize = 0; i < 12 * 32; i += 16) v128.store(py + i, i32x4.splat(0));
-  const codes = codeBytes(SEEDED, nb);
-  let pe = pw + 8 * codes;
-  let pd = px + 6 * codes;
-  let pz = px + pair;
-  let pg = pd + pair;
-  const seeds = <usize>nb * 24;
-  for (const end = pd + seeds; pd < end; pd += 24, pg += 24, pe += 32) {
-    let p = pd + seeds;
-    let a0 = v128.load32_splat(p);
-    let a1 = a0;
-    let b0 = v128.load32_splat(p, 4);
-    let b1 = b0;
-    let c0 = v128.load32_splat(p, 8);
-    let c1 = c0;
-    let d0 = v128.load32_splat(p, 12);
-    let d1 = d0;
-    let e0 = v128.load32_splat(p, 16);
-    let e1 = e0;
-    let f0 = v128.load32_splat(p, 20);
-    let f1 = f0;
-    p = pg + seeds;
-    let g0 = v128.load32_splat(p);
+    let g0 = pair ? v128.load32_splat(pt) : a0;
     let g1 = g0;
-    let h0 = v128.load32_splat(p, 4);
+    let h0 = pair ? v128.load32_splat(pt, 4) : a0;
     let h1 = h0;
-    let i0 = v128.load32_splat(p, 8);
+    let i0 = pair ? v128.load32_splat(pt, 8) : a0;
     let i1 = i0;
-    let j0 = v128.load32_splat(p, 12);
+    let j0 = pair ? v128.load32_splat(pt, 12) : a0;
     let j1 = j0;
-    let k0 = v128.load32_splat(p, 16);
+    let k0 = pair ? v128.load32_splat(pt, 16) : a0;
     let k1 = k0;
-    let l0 = v128.load32_splat(p, 20);
+    let l0 = pair ? v128.load32_splat(pt, 20) : a0;
     let l1 = l0;
     const last = pw + ((<usize>VECTORS) << 7);
     do {
@@ -302,27 +256,29 @@ export function tileTwelve(pw: usize, px: usize, pair: usize, nb: i32, py: usize
       t = v128.load32_splat(px, 20);
       f0 = dotq(t, w0, f0);
       f1 = dotq(t, w1, f1);
-      t = v128.load32_splat(pz);
-      g0 = dotq(t, w0, g0);
-      g1 = dotq(t, w1, g1);
-      t = v128.load32_splat(pz, 4);
-      h0 = dotq(t, w0, h0);
-      h1 = dotq(t, w1, h1);
-      t = v128.load32_splat(pz, 8);
-      i0 = dotq(t, w0, i0);
-      i1 = dotq(t, w1, i1);
-      t = v128.load32_splat(pz, 12);
-      j0 = dotq(t, w0, j0);
-      j1 = dotq(t, w1, j1);
-      t = v128.load32_splat(pz, 16);
-      k0 = dotq(t, w0, k0);
-      k1 = dotq(t, w1, k1);
-      t = v128.load32_splat(pz, 20);
-      l0 = dotq(t, w0, l0);
-      l1 = dotq(t, w1, l1);
+      if (pair) {
+        t = v128.load32_splat(pz);
+        g0 = dotq(t, w0, g0);
+        g1 = dotq(t, w1, g1);
+        t = v128.load32_splat(pz, 4);
+        h0 = dotq(t, w0, h0);
+        h1 = dotq(t, w1, h1);
+        t = v128.load32_splat(pz, 8);
+        i0 = dotq(t, w0, i0);
+        i1 = dotq(t, w1, i1);
+        t = v128.load32_splat(pz, 12);
+        j0 = dotq(t, w0, j0);
+        j1 = dotq(t, w1, j1);
+        t = v128.load32_splat(pz, 16);
+        k0 = dotq(t, w0, k0);
+        k1 = dotq(t, w1, k1);
+        t = v128.load32_splat(pz, 20);
+        l0 = dotq(t, w0, l0);
+        l1 = dotq(t, w1, l1);
+        pz += 24;
+      }
       pw += 32;
       px += 24;
-      pz += 24;
     } while (pw < last);
     const w0 = v128.load(pe);
     const w1 = v128.load(pe, 16);
@@ -332,6 +288,8 @@ export function tileTwelve(pw: usize, px: usize, pair: usize, nb: i32, py: usize
     addScaled(py + 96, d0, d1, w0, w1, v128.load32_splat(pd, 12));
     addScaled(py + 128, e0, e1, w0, w1, v128.load32_splat(pd, 16));
     addScaled(py + 160, f0, f1, w0, w1, v128.load32_splat(pd, 20));
+    if (!pair) continue;
+    const pg = pd + step;
     addScaled(py + 192, g0, g1, w0, w1, v128.load32_splat(pg));
     addScaled(py + 224, h0, h1, w0, w1, v128.load32_splat(pg, 4));
     addScaled(py + 256, i0, i1, w0, w1, v128.load32_splat(pg, 8));
