@@ -109,7 +109,8 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
   const codeOf0 = i32x4.splat(zeroOf(type));
-  const step: usize = type == Type.Q2_K ? 64 : 96;
+  const pairsGroups = ASC_FEATURE_RELAXED_SIMD && type == Type.Q2_K;
+  const step: usize = type != Type.Q2_K ? 96 : pairsGroups ? 64 : 32;
   const pd = px + ((<usize>nb * X16) << 4);
   const last = pd + ((<usize>nb) << 2);
   for (; y < end; y += 32) {
@@ -182,31 +183,34 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
             j = i32x4.add(i32x4.shl(j, 2), l);
             accA = i32x4.add(accA, i32x4.mul(i, v128.and(scalesA, low)));
             accB = i32x4.add(accB, i32x4.mul(j, v128.and(scalesB, low)));
-            const v = v128.load(g, 32);
-            const u = v128.load(g, 48);
-            x += X16;
-            e = v128.load32_splat(x);
-            o = oddOf(x);
-            i = dotFour(e, o, v128.and(v, m03), zero, even);
-            j = dotFour(e, o, v128.and(u, m03), zero, even);
-            const r = i16x8.shr_u(v, 4);
-            const t = i16x8.shr_u(u, 4);
-            e = v128.load32_splat(x + 8);
-            o = oddOf(x + 8);
-            i = dotFour(e, o, v128.and(r, m03), i, even);
-            j = dotFour(e, o, v128.and(t, m03), j, even);
-            e = v128.load32_splat(x + 4);
-            o = oddOf(x + 4);
-            k = dotFour(e, o, v128.and(v, m0c), zero, even);
-            l = dotFour(e, o, v128.and(u, m0c), zero, even);
-            e = v128.load32_splat(x + 12);
-            o = oddOf(x + 12);
-            k = dotFour(e, o, v128.and(r, m0c), k, even);
-            l = dotFour(e, o, v128.and(t, m0c), l, even);
-            i = i32x4.add(i32x4.shl(i, 2), k);
-            j = i32x4.add(i32x4.shl(j, 2), l);
-            accA = i32x4.add(accA, i32x4.mul(i, v128.and(i32x4.shr_u(scalesA, 8), low)));
-            accB = i32x4.add(accB, i32x4.mul(j, v128.and(i32x4.shr_u(scalesB, 8), low)));
+            // a second group: older engines, which have the baseline build, would spill
+            if (pairsGroups) {
+              const v = v128.load(g, 32);
+              const u = v128.load(g, 48);
+              x += X16;
+              e = v128.load32_splat(x);
+              o = oddOf(x);
+              i = dotFour(e, o, v128.and(v, m03), zero, even);
+              j = dotFour(e, o, v128.and(u, m03), zero, even);
+              const r = i16x8.shr_u(v, 4);
+              const t = i16x8.shr_u(u, 4);
+              e = v128.load32_splat(x + 8);
+              o = oddOf(x + 8);
+              i = dotFour(e, o, v128.and(r, m03), i, even);
+              j = dotFour(e, o, v128.and(t, m03), j, even);
+              e = v128.load32_splat(x + 4);
+              o = oddOf(x + 4);
+              k = dotFour(e, o, v128.and(v, m0c), zero, even);
+              l = dotFour(e, o, v128.and(u, m0c), zero, even);
+              e = v128.load32_splat(x + 12);
+              o = oddOf(x + 12);
+              k = dotFour(e, o, v128.and(r, m0c), k, even);
+              l = dotFour(e, o, v128.and(t, m0c), l, even);
+              i = i32x4.add(i32x4.shl(i, 2), k);
+              j = i32x4.add(i32x4.shl(j, 2), l);
+              accA = i32x4.add(accA, i32x4.mul(i, v128.and(i32x4.shr_u(scalesA, 8), low)));
+              accB = i32x4.add(accB, i32x4.mul(j, v128.and(i32x4.shr_u(scalesB, 8), low)));
+            }
           } else {
             const c = v128.load(g, 32);
             const d = v128.load(g, 48);
@@ -257,8 +261,8 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
               upB = i32x4.add(upB, i32x4.mul(j, i32x4.shr_s(i32x4.shl(scalesB, 16), 24)));
             }
           }
-          scalesA = i32x4.shr_u(scalesA, type == Type.Q6_K ? 8 : 16);
-          scalesB = i32x4.shr_u(scalesB, type == Type.Q6_K ? 8 : 16);
+          scalesA = i32x4.shr_u(scalesA, type == Type.Q3_K || pairsGroups ? 16 : 8);
+          scalesB = i32x4.shr_u(scalesB, type == Type.Q3_K || pairsGroups ? 16 : 8);
           x += X16;
         }
       }
