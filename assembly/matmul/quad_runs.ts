@@ -1,7 +1,8 @@
 // Pairs of quads whose scales serve 32 weights, which is a block or an eighth of a super-block, times one column: one loop
 // for blocks (matmul/quads.ts) and super-blocks (matmul/super_quads.ts).
 //
-// Every pair of lines is the same thing for the one quad and for the other.
+// Every pair of lines is the same thing for the one quad and for the other, and both take the same broadcasts: so it is
+// that V8 packs them (docs/decisions/0026-quads-in-pairs.md). Functions give one vector, hence the length of the loop.
 
 import { Type } from "../abi";
 import { WIDE_NONE, WIDE_UNSIGNED, dotq, lookup, wideDot } from "../math/dot";
@@ -106,7 +107,7 @@ export function term(i: v128, scales: v128, d: v128): v128 {
   return f32x4.mul(f32x4.convert_i32x4_s(i), f32x4.mul(scales, d));
 }
 
-/** Bytes of four rows (of one sign, below 128) times four sums at s, in the order 0 2 1 3. */
+/** Bytes of four rows (of one sign, below 128) times four sums: 0 and 2 in each lane of s, 1 and 3 in each of t. */
 @inline
 export function weigh(v: v128, s: v128, t: v128, acc: v128, even: v128): v128 {
   acc = i32x4.add(acc, i32x4.dot_i16x8_s(v128.and(v, even), s));
