@@ -71,7 +71,7 @@ test("prefill and decode alternate over the same buffers, and nothing is taken o
 
 test("growing takes the buffers that are missing, keeps those that serve, and a shorter prompt fits in", async () => {
   const [five, long, short] = await expected(5, 33, 30);
-  const { engine, device } = await onDevice({ maxSize: 5120 });
+  const { engine, device } = await onDevice({ maxSize: 6144 });
   const w = weights(engine);
   const small = layer(engine, w, 5);
   const reservation = engine.reserve([small.g]);

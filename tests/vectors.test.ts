@@ -8,7 +8,7 @@ function host(v8: string, change: Partial<HostProcess["versions"]> = {}, arch = 
 }
 
 it.each([
-  ["a V8 before 13.6", host("13.5.212.10"), 128],
+  ["V8 13.6, which packs some sums wrongly", host("13.6.233.17-node.63"), 128],
   ["an old V8", host("9.6.180.15"), 128],
   ["another processor", host("14.6.202.34-node.40", {}, "arm64"), 128],
   ["Bun, which names a version of V8", host("14.6.202.34-node.20", { bun: "1.4.0" }), 128],
@@ -21,7 +21,6 @@ it.each([
 
 it("only versions of V8 that were compared get 256 bits unasked, others when asked", () => {
   expect(comparedVectors(host("14.6.202.34-node.40"))).toBe(256);
-  expect(comparedVectors(host("13.6.233.17-node.63"))).toBe(256);
   expect(comparedVectors(host("14.60.1.1"))).toBe(128);
   expect(comparedVectors(host("15.0.1.1"))).toBe(128);
 });

@@ -1,9 +1,12 @@
-// In Node: products of all types and random graphs with vectors of so many bits. The last line is
+// In Node: products of all types, random graphs and models with vectors of so many bits. The last line is
 // { vectors, build, results } as JSON; results are digests by name.
 //
-//   vector_bits.js BUILD BITS
+//   vector_bits.js BUILD BITS MODELS
 import { createHash } from "node:crypto";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { leaf, type Tensor } from "../../ts/graph/tensor.ts";
+import { loadModel } from "../../ts/llm/index.ts";
 import { createEngine, type Engine } from "../../ts/runtime/engine.ts";
 import type { VectorBits } from "../../ts/runtime/vectors.ts";
 import { Type, typeInfo } from "../../ts/types.ts";
@@ -16,7 +19,7 @@ const QUANTIZED = BLOCKS.concat(Type.Q2_K, Type.Q3_K, Type.Q4_K, Type.Q5_K, Type
 const FLOATS = [Type.F32, Type.F16, Type.BF16];
 // Row by row; groups of four and six, alone, in pairs, and what is left over of them.
 const COLUMNS = [1, 2, 3, 4, 7, 8, 11, 12, 17, 24, 29, 36];
-// Six full panels of rows, the last one also with only four.
+// Six full panels of rows, in quads too; the last one also with only four, which quads cannot have.
 const ROWS = [48, 44];
 
 function digest(bytes: Uint8Array): string {
@@ -83,7 +86,23 @@ async function graphs(engine: Engine, results: Map<string, string>): Promise<voi
   }
 }
 
-const [build, bits] = process.argv.slice(2) as ["simd" | "relaxed", string];
+/** All logits of a prompt, in batches, and of what follows it. */
+async function story(engine: Engine, path: string): Promise<string> {
+  const hash = createHash("sha256");
+  const model = await loadModel(path, { engine, worker: false, nBatch: 32, kvType: Type.F16 });
+  const prompt = Array.from({ length: 77 }, (_, i) => 3 + ((i * 37) % 400));
+  await model.complete(prompt, {
+    maxTokens: 24,
+    temperature: 0,
+    ignoreEos: true,
+    onLogits: (logits) =>
+      void hash.update(new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength)),
+  });
+  model.dispose();
+  return hash.digest("hex").slice(0, 16);
+}
+
+const [build, bits, models] = process.argv.slice(2) as ["simd" | "relaxed", string, string];
 using engine = await createEngine({
   nThreads: 1,
   device: "cpu",
@@ -95,6 +114,11 @@ const core = await Core.load();
 await products(engine, core, results);
 await chosenProducts(engine, core, results);
 await graphs(engine, results);
+const shipped = join(import.meta.dirname, "../examples/demo-model/slackwater-stories.gguf");
+const others = readdirSync(models, { recursive: true, encoding: "utf8" }).filter((f) => f.endsWith(".gguf"));
+for (const path of [shipped, ...others.map((f) => join(models, f))]) {
+  results.set(path, await story(engine, path));
+}
 console.log(
   JSON.stringify({ vectors: engine.vectors, build: engine.build, results: Object.fromEntries(results) }),
 );

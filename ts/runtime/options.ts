@@ -53,7 +53,7 @@ export interface EngineOptions {
   /** a build of the core by name, or one given core file */
   readonly wasm?: WasmOption | undefined;
   /**
-   * 128 (default) or 256: in Node and Electron on x64 this turns on, for the whole process, a pass of V8 (13.6 and later)
+   * 128 (default) or 256: in Node and Electron on x64 this turns on, for the whole process, a pass of V8 (14 and later)
    * that makes 256-bit vectors of pairs: prompts then run at 1.4 times the rate, with the same bits. V8 marks it as
    * experimental. A browser must have been started with `--js-flags=--experimental-wasm-revectorize`. Engines known to lack
    * it stay at 128: see {@link Engine.vectors}
