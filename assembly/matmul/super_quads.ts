@@ -109,8 +109,8 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
   const codeOf0 = i32x4.splat(zeroOf(type));
-  const pairsGroups = ASC_FEATURE_RELAXED_SIMD && type == Type.Q2_K;
-  const step: usize = type != Type.Q2_K ? 96 : pairsGroups ? 64 : 32;
+  const twoGroups = ASC_FEATURE_RELAXED_SIMD && type == Type.Q2_K;
+  const step: usize = type != Type.Q2_K ? 96 : twoGroups ? 64 : 32;
   const pd = px + ((<usize>nb * X16) << 4);
   const last = pd + ((<usize>nb) << 2);
   for (; y < end; y += 32) {
@@ -184,7 +184,7 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
             accA = i32x4.add(accA, i32x4.mul(i, v128.and(scalesA, low)));
             accB = i32x4.add(accB, i32x4.mul(j, v128.and(scalesB, low)));
             // a second group: older engines, which have the baseline build, would spill
-            if (pairsGroups) {
+            if (twoGroups) {
               const v = v128.load(g, 32);
               const u = v128.load(g, 48);
               x += X16;
@@ -261,8 +261,8 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
               upB = i32x4.add(upB, i32x4.mul(j, i32x4.shr_s(i32x4.shl(scalesB, 16), 24)));
             }
           }
-          scalesA = i32x4.shr_u(scalesA, type == Type.Q3_K || pairsGroups ? 16 : 8);
-          scalesB = i32x4.shr_u(scalesB, type == Type.Q3_K || pairsGroups ? 16 : 8);
+          scalesA = i32x4.shr_u(scalesA, type == Type.Q3_K || twoGroups ? 16 : 8);
+          scalesB = i32x4.shr_u(scalesB, type == Type.Q3_K || twoGroups ? 16 : 8);
           x += X16;
         }
       }
