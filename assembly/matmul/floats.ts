@@ -281,46 +281,29 @@ function pair(p: usize, c: usize, bytes: usize): v128 {
 
 // Every eighth k of a panel, [pw, end), times the same k of four columns.
 function partialTile(pw: usize, end: usize, x0: usize, x1: usize, x2: usize, x3: usize, py: usize): void {
-  let a0 = f32x4.splat(0);
-  let a1 = a0;
-  let b0 = a0;
-  let b1 = a0;
-  let c0 = a0;
-  let c1 = a0;
-  let d0 = a0;
-  let d1 = a0;
-  for (; pw < end; pw += 32) {
-    const w0 = v128.load(pw);
-    const w1 = v128.load(pw, 16);
-    let x = v128.load32_splat(x0);
-    a0 = f32x4.add(a0, f32x4.mul(w0, x));
-    a1 = f32x4.add(a1, f32x4.mul(w1, x));
-    x = v128.load32_splat(x1);
-    b0 = f32x4.add(b0, f32x4.mul(w0, x));
-    b1 = f32x4.add(b1, f32x4.mul(w1, x));
-    x = v128.load32_splat(x2);
-    c0 = f32x4.add(c0, f32x4.mul(w0, x));
-    c1 = f32x4.add(c1, f32x4.mul(w1, x));
-    x = v128.load32_splat(x3);
-    d0 = f32x4.add(d0, f32x4.mul(w0, x));
-    d1 = f32x4.add(d1, f32x4.mul(w1, x));
-    x0 += 32;
-    x1 += 32;
-    x2 += 32;
-    x3 += 32;
-  }
-  v128.store(py, a1, 16);
-  v128.store(py, a0);
-  v128.store(py, b1, 48);
-  v128.store(py, b0, 32);
-  v128.store(py, c1, 80);
-  v128.store(py, c0, 64);
-  v128.store(py, d1, 112);
-  v128.store(py, d0, 96);
+  partialOf(false, pw, end, x0, x1, x2, x3, 0, py);
 }
 
-// Every eighth k of a panel, [pw, end), times the same k of eight columns.
+// The same of eight columns: four at px, nbx bytes apart, and the four behind them.
 function partialPair(pw: usize, end: usize, px: usize, nbx: usize, py: usize): void {
+  const x1 = px + nbx;
+  const x2 = x1 + nbx;
+  partialOf(true, pw, end, px, x1, x2, x2 + nbx, nbx << 2, py);
+}
+
+// Four columns or, `pair`, as many again `step` bytes further on.
+@inline
+function partialOf(
+  pair: bool,
+  pw: usize,
+  end: usize,
+  x0: usize,
+  x1: usize,
+  x2: usize,
+  x3: usize,
+  step: usize,
+  py: usize,
+): void {
   let a0 = f32x4.splat(0);
   let a1 = a0;
   let b0 = a0;
@@ -337,14 +320,10 @@ function partialPair(pw: usize, end: usize, px: usize, nbx: usize, py: usize): v
   let g1 = a0;
   let h0 = a0;
   let h1 = a0;
-  let x0 = px;
-  let x1 = x0 + nbx;
-  let x2 = x1 + nbx;
-  let x3 = x2 + nbx;
-  let x4 = x3 + nbx;
-  let x5 = x4 + nbx;
-  let x6 = x5 + nbx;
-  let x7 = x6 + nbx;
+  let z0 = x0 + step;
+  let z1 = x1 + step;
+  let z2 = x2 + step;
+  let z3 = x3 + step;
   for (; pw < end; pw += 32) {
     const w0 = v128.load(pw);
     const w1 = v128.load(pw, 16);
@@ -360,26 +339,28 @@ function partialPair(pw: usize, end: usize, px: usize, nbx: usize, py: usize): v
     x = v128.load32_splat(x3);
     d0 = f32x4.add(d0, f32x4.mul(w0, x));
     d1 = f32x4.add(d1, f32x4.mul(w1, x));
-    x = v128.load32_splat(x4);
-    e0 = f32x4.add(e0, f32x4.mul(w0, x));
-    e1 = f32x4.add(e1, f32x4.mul(w1, x));
-    x = v128.load32_splat(x5);
-    f0 = f32x4.add(f0, f32x4.mul(w0, x));
-    f1 = f32x4.add(f1, f32x4.mul(w1, x));
-    x = v128.load32_splat(x6);
-    g0 = f32x4.add(g0, f32x4.mul(w0, x));
-    g1 = f32x4.add(g1, f32x4.mul(w1, x));
-    x = v128.load32_splat(x7);
-    h0 = f32x4.add(h0, f32x4.mul(w0, x));
-    h1 = f32x4.add(h1, f32x4.mul(w1, x));
     x0 += 32;
     x1 += 32;
     x2 += 32;
     x3 += 32;
-    x4 += 32;
-    x5 += 32;
-    x6 += 32;
-    x7 += 32;
+    if (pair) {
+      x = v128.load32_splat(z0);
+      e0 = f32x4.add(e0, f32x4.mul(w0, x));
+      e1 = f32x4.add(e1, f32x4.mul(w1, x));
+      x = v128.load32_splat(z1);
+      f0 = f32x4.add(f0, f32x4.mul(w0, x));
+      f1 = f32x4.add(f1, f32x4.mul(w1, x));
+      x = v128.load32_splat(z2);
+      g0 = f32x4.add(g0, f32x4.mul(w0, x));
+      g1 = f32x4.add(g1, f32x4.mul(w1, x));
+      x = v128.load32_splat(z3);
+      h0 = f32x4.add(h0, f32x4.mul(w0, x));
+      h1 = f32x4.add(h1, f32x4.mul(w1, x));
+      z0 += 32;
+      z1 += 32;
+      z2 += 32;
+      z3 += 32;
+    }
   }
   v128.store(py, a1, 16);
   v128.store(py, a0);
@@ -389,6 +370,7 @@ function partialPair(pw: usize, end: usize, px: usize, nbx: usize, py: usize): v
   v128.store(py, c0, 64);
   v128.store(py, d1, 112);
   v128.store(py, d0, 96);
+  if (!pair) return;
   v128.store(py, e1, 144);
   v128.store(py, e0, 128);
   v128.store(py, f1, 176);
