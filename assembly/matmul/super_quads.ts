@@ -22,11 +22,11 @@ import {
 } from "../quants/quad";
 import { bytesOf, codesAt, hasMin, zeroOf } from "../quants/quad_types";
 import { scalesQ3_K } from "../quants/quads_256";
+import { isWide } from "../quants/super";
 import {
   X16,
   dotFour,
   highInPlace,
-  inParts,
   lowByte,
   oddOf,
   runsOf,
@@ -35,6 +35,7 @@ import {
   weigh,
   weighSigned,
 } from "./quad_runs";
+import { inParts, levelSeeds, levelsRuns } from "./quad_tables";
 
 /** `pairs` pairs of quads at pw times the column of `nb` super-blocks at px; results to f32 at py. */
 export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, py: usize): void {
@@ -61,9 +62,11 @@ export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usi
 
 /**
  * Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at ps for quads: 16 i16 in the order 0 2 1 3 of
- * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order.
+ * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; IQ4_XS has no minima, but seeds.
  */
-export function quadSums(wide: bool, nb: i32, ps: usize): void {
+export function quadSums(type: i32, nb: i32, ps: usize): void {
+  if (type == Type.IQ4_XS) return levelSeeds(nb, ps);
+  const wide = isWide(type);
   for (const end = ps + ((<usize>nb) << 5); ps < end; ps += 32) {
     let a = v128.load(ps);
     let b = v128.load(ps, 16);
@@ -77,21 +80,21 @@ export function quadSums(wide: bool, nb: i32, ps: usize): void {
 }
 
 function quadsQ4_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_K, false, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_K, false, false, w, nb, px, y, end);
+  if (highInPlace()) runsOf(Type.Q4_K, true, w, nb, px, y, end);
+  else runsOf(Type.Q4_K, false, w, nb, px, y, end);
 }
 
 function quadsQ5_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.Q5_K, false, false, w, nb, px, y, end);
+  runsOf(Type.Q5_K, false, w, nb, px, y, end);
 }
 
 function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.IQ4_XS, false, false, w, nb, px, y, end);
+  levelsRuns(Type.IQ4_XS, false, w, nb, px, y, end);
 }
 
 // IQ4_XS inParts().
 function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) runsOf(Type.IQ4_XS, true, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) levelsRuns(Type.IQ4_XS, true, w, nb, px, y, end);
 }
 
 // Types with a scale for each 16 weights.
