@@ -392,6 +392,15 @@ function add(
   else addToTwoF32(acc, bytes, p, last, v, nbv);
 }
 
+// Whether one of the weights from p to `last` is zero.
+function hasZero(p: usize, last: usize): bool {
+  const zero = f32x4.splat(0);
+  let z = zero;
+  for (; p + 12 < last; p += 16) z = v128.or(z, f32x4.eq(v128.load(p), zero));
+  for (; p < last; p += 4) z = v128.or(z, f32x4.eq(v128.load32_splat(p), zero));
+  return v128.any_true(z);
+}
+
 function addToOneF32(acc: usize, bytes: usize, p: usize, last: usize, v: usize, nbv: usize): void {
   sumUp<CellF32>(1, true, acc, bytes, p, last, v, nbv);
 }
