@@ -17,14 +17,15 @@
 
 import { AttnParam, Type } from "../abi";
 import { F16_SHIFT, f16RowsFinite, f16RowsToF32, f16ToF32 } from "../math/f16";
-import { exp4, tanh4 } from "../math/exp";
-import { loadLanes } from "../math/lanes";
+import { exp4 } from "../math/exp";
+import { allFinite, clear, scaleRow } from "../math/rows";
 import {
   PARTIALS,
   ROWS_F16,
   ROWS_F32,
   WEIGHTS,
   accumulate,
+  capScores,
   highest,
   scores,
   weigh,
@@ -218,13 +219,6 @@ function beginAll(n: Node, w: Work, first: i32, perHead: i32): void {
   }
 }
 
-// Whether `bytes` of f32 at p are finite.
-function allFinite(p: usize, bytes: usize): bool {
-  let most = i32x4.splat(0);
-  for (const end = p + bytes; p < end; p += 16) most = i32x4.max_u(most, i32x4.shl(v128.load(p), 1));
-  return !v128.any_true(i32x4.ge_u(most, i32x4.splat(0xff000000)));
-}
-
 // Whether cells can be read as f16 where they are. The baseline build is to stay small.
 @inline
 function readsHalves(x: Node): bool {
@@ -316,18 +310,6 @@ function begin(n: Node, w: Work, i: i32, t: i32, h: i32, s: i32): void {
   if ((q.ne0 & 15) != 0) clear(r.q, w.nbd);
   scaleRow(rowAt(q, t, h, s), r.q, q.ne0, w.scale, w.shift ? F16_SHIFT : 1);
   clear(r.acc, w.nbv);
-}
-
-// `n` f32 at px times f times g to py, zeros up to the next multiple of four.
-function scaleRow(px: usize, py: usize, n: i32, f: f32, g: f32): void {
-  const s = f32x4.splat(f);
-  const t = f32x4.splat(g);
-  for (; n >= 4; n -= 4, px += 16, py += 16) v128.store(py, f32x4.mul(f32x4.mul(v128.load(px), s), t));
-  if (n > 0) v128.store(py, f32x4.mul(f32x4.mul(loadLanes(Type.F32, px, 4, n), s), t));
-}
-
-function clear(p: usize, bytes: usize): void {
-  for (const end = p + bytes; p < end; p += 16) v128.store(p, f32x4.splat(0));
 }
 
 // Cells that token t may see: those of its span, or up to its position in a sequence, or all; inside the window.
@@ -468,14 +450,6 @@ function settle(n: Node, w: Work, r: Row, j: i32): bool {
   if (top == -Infinity) return false;
   if (top != r.top) rescale(w, r, top);
   return true;
-}
-
-// cap tanh(z) for cells [a, b).
-function capScores(cap: f32, p: usize, a: i32, b: i32): void {
-  const end = p + ((<usize>b) << 2);
-  for (p += (<usize>a) << 2; p < end; p += 16) {
-    v128.store(p, f32x4.mul(tanh4(v128.load(p)), f32x4.splat(cap)));
-  }
 }
 
 // Adds slope * mask; what is masked by -Infinity stays hidden whatever its score.

@@ -10,7 +10,7 @@
 
 import { pairsVectors } from "../math/dot";
 import { f16Shifted, f16ShiftMask } from "../math/f16";
-import { expDown4 } from "../math/exp";
+import { expDown4, tanh4 } from "../math/exp";
 import { hmax } from "../math/round";
 
 /** Bytes of the partial sums of a score. */
@@ -279,6 +279,14 @@ function addPartials(pt: usize, n: i32, p: usize): void {
 @inline
 function both(pt: usize): v128 {
   return f32x4.add(v128.load(pt), v128.load(pt, 16));
+}
+
+/** cap tanh(z) for cells [a, b). */
+export function capScores(cap: f32, p: usize, a: i32, b: i32): void {
+  const end = p + ((<usize>b) << 2);
+  for (p += (<usize>a) << 2; p < end; p += 16) {
+    v128.store(p, f32x4.mul(tanh4(v128.load(p)), f32x4.splat(cap)));
+  }
 }
 
 /**
