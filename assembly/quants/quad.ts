@@ -31,6 +31,8 @@ const MASKS = memory.data<u32>([
   0x000000ff, 0x000000ff, 0x000000ff, 0x000000ff,
   0x20202020, 0x20202020, 0x20202020, 0x20202020,
   0x38383838, 0x38383838, 0x38383838, 0x38383838,
+  0x0000000f, 0x0000000f, 0x0000000f, 0x0000000f,
+  0x000f000f, 0x000f000f, 0x000f000f, 0x000f000f,
 ], 16);
 
 /** Places of masks, for quadMask(): sign and magnitude of a lifted f16, the factor 2^102, bits of each byte. */
@@ -53,6 +55,9 @@ export const LOW: usize = 208;
 export const X20: usize = 224;
 /** the upper three of six bits */
 export const X38: usize = 240;
+/** the low nibble of each 32-bit lane; of each even byte */
+export const LOW_NIBBLE: usize = 256;
+export const EVEN_NIBBLES: usize = 272;
 
 /** A mask. To be loaded into a local before a loop: a v128 constant would be made anew at every use. */
 @inline
