@@ -31,8 +31,10 @@ import {
   CTRL_RECORDS,
   CTRL_SLEEPERS,
   CTRL_SPIN,
+  GROUP_MAX,
   Status,
 } from "./abi";
+import { clearClaims } from "./share";
 
 const KIND_COMPUTE = 1;
 const KIND_LEAVE = 2;
@@ -41,6 +43,9 @@ const KIND_LEAVE = 2;
 // never a hang.
 const NAP: i64 = 100_000_000;
 const LONG_NAP: i64 = 60_000_000_000;
+// A worker looks so much longer for the next job than for the others at a barrier: between two tokens thread 0 chooses one,
+// and to be woken takes as long again. At a barrier somebody has lost his core, and may want this one.
+const BETWEEN_JOBS: i32 = 10;
 // What atomic.wait returns when nobody woke the sleeper.
 const TIMED_OUT = 2;
 // More than the arrivals of a run, few enough that all threads may add it: the barrier lets go of whoever waits.
@@ -80,14 +85,15 @@ export function barrier(nth: i32): bool {
     const arrived = atomic.add<i32>(CTRL_PHASE, 1) + 1;
     const missing = (nth - (arrived % nth)) % nth;
     if (missing == 0) wake(CTRL_PHASE);
-    else if (!sleepUntil(CTRL_PHASE, arrived + missing, load<i32>(CTRL_PATIENCE), NAP)) giveUp();
+    else if (!sleepUntil(CTRL_PHASE, arrived + missing, 1, load<i32>(CTRL_PATIENCE), NAP)) giveUp();
   }
   return atomic.load<i32>(CTRL_ERROR) == Status.OK;
 }
 
-// Returns once the count in the cell has come to `goal`; false after `naps` naps in vain.
-function sleepUntil(cell: usize, goal: i32, naps: i32, nap: i64): bool {
-  for (let i = load<i32>(CTRL_SPIN); i > 0; i--) {
+// Returns once the count in the cell has come to `goal`; false after `naps` naps in vain. Before the first one it looks
+// `spins` times as often as at a barrier.
+function sleepUntil(cell: usize, goal: i32, spins: i32, naps: i32, nap: i64): bool {
+  for (let i = spins * load<i32>(CTRL_SPIN); i > 0; i--) {
     if (atomic.load<i32>(cell) - goal >= 0) return true;
   }
   for (let count = atomic.load<i32>(cell); count - goal < 0; count = atomic.load<i32>(cell)) {
@@ -128,6 +134,7 @@ export function post(records: usize, first: i32, last: i32, nth: i32): void {
   store<i32>(CTRL_LAST, last);
   store<i32>(CTRL_NTH, nth);
   store<i32>(CTRL_KIND, KIND_COMPUTE);
+  clearClaims(0, 2 * GROUP_MAX);
   atomic.store<i32>(CTRL_PHASE, 0);
   atomic.store<i32>(CTRL_DONE, 0);
   atomic.add<i32>(CTRL_JOB, 1);
@@ -142,7 +149,7 @@ export function done(): void {
 
 /** Thread 0 waits until the other `nth - 1` have finished. Returns a Status. */
 export function join(nth: i32): i32 {
-  if (nth > 1 && !sleepUntil(CTRL_DONE, nth - 1, load<i32>(CTRL_PATIENCE), NAP)) {
+  if (nth > 1 && !sleepUntil(CTRL_DONE, nth - 1, 1, load<i32>(CTRL_PATIENCE), NAP)) {
     giveUp();
     return Status.TIMEOUT;
   }
@@ -163,7 +170,7 @@ export function ready(): void {
 export function nextJob(seen: i32): i32 {
   while (
     atomic.load<i32>(CTRL_KIND) != KIND_LEAVE &&
-    !sleepUntil(CTRL_JOB, seen + 1, i32.MAX_VALUE, LONG_NAP)
+    !sleepUntil(CTRL_JOB, seen + 1, BETWEEN_JOBS, i32.MAX_VALUE, LONG_NAP)
   );
   return atomic.load<i32>(CTRL_KIND) == KIND_LEAVE ? -1 : atomic.load<i32>(CTRL_JOB);
 }
