@@ -280,7 +280,7 @@ export const NODE_BYTES = NODE_PARAMS + 4 * MAX_PARAMS;
 export const CTRL = 1024;
 /** number of the job handed out to workers last: they wait for it to change */
 export const CTRL_JOB = CTRL;
-/** 1 = compute, 2 = leave */
+/** 1 = compute, 2 = leave, 3 = touch pages FIRST to LAST */
 export const CTRL_KIND = CTRL + 4;
 export const CTRL_RECORDS = CTRL + 8;
 export const CTRL_FIRST = CTRL + 12;

@@ -12,6 +12,9 @@
 //   thread 0    alone          alone     READY is all: job -> cells, JOB + 1, compute, wait for DONE
 //
 // Thread 0 alone writes nothing that workers read. The kind LEAVE stays: a worker that comes after it sees it and ends.
+//
+// While thread 0 fills memory the workers may touch it in front of it. They take its pages from the end, by counting LAST
+// down; thread 0 ends that job by setting LAST to 0, and waits for DONE before it hands out another.
 
 import {
   CTRL_ABORT,
@@ -38,6 +41,7 @@ import { clearClaims } from "./share";
 
 const KIND_COMPUTE = 1;
 const KIND_LEAVE = 2;
+const KIND_TOUCH = 3;
 
 // Longest single sleep within a run and between runs, ns. A sleeper looks again after it, so a lost wake-up costs time,
 // never a hang.
@@ -46,6 +50,8 @@ const LONG_NAP: i64 = 60_000_000_000;
 // A worker looks so much longer for the next job than for the others at a barrier: between two tokens thread 0 chooses one,
 // and to be woken takes as long again. At a barrier somebody has lost his core, and may want this one.
 const BETWEEN_JOBS: i32 = 10;
+// Bytes of the smallest page of any system.
+const SYSTEM_PAGE: usize = 4096;
 // What atomic.wait returns when nobody woke the sleeper.
 const TIMED_OUT = 2;
 // More than the arrivals of a run, few enough that all threads may add it: the barrier lets go of whoever waits.
@@ -133,12 +139,48 @@ export function post(records: usize, first: i32, last: i32, nth: i32): void {
   store<i32>(CTRL_FIRST, first);
   store<i32>(CTRL_LAST, last);
   store<i32>(CTRL_NTH, nth);
-  store<i32>(CTRL_KIND, KIND_COMPUTE);
   clearClaims(0, 2 * GROUP_MAX);
   atomic.store<i32>(CTRL_PHASE, 0);
+  handOut(KIND_COMPUTE);
+}
+
+function handOut(kind: i32): void {
+  store<i32>(CTRL_KIND, kind);
   atomic.store<i32>(CTRL_DONE, 0);
   atomic.add<i32>(CTRL_JOB, 1);
   wake(CTRL_JOB);
+}
+
+/**
+ * Has the workers, all of which are ready, touch pages [first, last) of 64 KiB, which costs the first one to do so most of
+ * the time it takes to fill them. Before the next job comes {@link endTouch}.
+ */
+export function touch(first: i32, last: i32): void {
+  store<i32>(CTRL_FIRST, first);
+  store<i32>(CTRL_LAST, last);
+  handOut(KIND_TOUCH);
+}
+
+/** Ends what {@link touch} began, and waits for the `nth - 1` workers. Returns a Status. */
+export function endTouch(nth: i32): i32 {
+  atomic.store<i32>(CTRL_LAST, 0);
+  return join(nth);
+}
+
+/** Is the job to touch pages? */
+export function isTouch(): bool {
+  return load<i32>(CTRL_KIND) == KIND_TOUCH;
+}
+
+/** A worker's part of it. To add nothing changes no byte, whoever writes there at the same time. */
+export function touchPages(): void {
+  const first = load<i32>(CTRL_FIRST);
+  for (;;) {
+    const page = atomic.sub<i32>(CTRL_LAST, 1) - 1;
+    if (page < first) return;
+    const p = (<usize>page) << 16;
+    for (let at: usize = 0; at < 65536; at += SYSTEM_PAGE) atomic.add<i32>(p + at, 0);
+  }
 }
 
 /** A worker has finished its part. */

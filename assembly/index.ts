@@ -2,7 +2,20 @@
 
 import { NODE_BYTES, CTRL_FIRST, CTRL_LAST, CTRL_NTH, CTRL_RECORDS } from "./abi";
 import { computeNodes } from "./compute";
-import { done, fail, jobNumber, join, leave, nextJob, post, ready } from "./control";
+import {
+  done,
+  endTouch,
+  fail,
+  isTouch,
+  jobNumber,
+  join,
+  leave,
+  nextJob,
+  post,
+  ready,
+  touch,
+  touchPages,
+} from "./control";
 import { planLive, planWrite } from "./plan/liveness";
 import { planPlace } from "./plan/place";
 import { dequantizeRow, quantizeRow } from "./quants/index";
@@ -15,6 +28,7 @@ export { dequantizeRow, probeDot, quantizeRow, selfTest };
 export { fromQuads, quadScratch, toQuads, toQuadsFrom };
 export {
   done,
+  endTouch,
   fail,
   jobNumber,
   join,
@@ -25,6 +39,7 @@ export {
   regionFree,
   regionInit,
   regionShortfall,
+  touch,
 };
 
 /** Bytes of a node record, for the check against the TypeScript side. */
@@ -45,8 +60,9 @@ export function serve(ith: i32, seen: i32): void {
     seen = nextJob(seen);
     if (seen < 0) return;
     const nth = load<i32>(CTRL_NTH);
-    if (ith >= nth) continue;
-    computeNodes(load<usize>(CTRL_RECORDS), load<i32>(CTRL_FIRST), load<i32>(CTRL_LAST), ith, nth);
+    if (isTouch()) touchPages();
+    else if (ith >= nth) continue;
+    else computeNodes(load<usize>(CTRL_RECORDS), load<i32>(CTRL_FIRST), load<i32>(CTRL_LAST), ith, nth);
     done();
   }
 }

@@ -15,6 +15,7 @@ import {
 } from "../gguf/index.ts";
 import type { Allocation } from "../runtime/allocation.ts";
 import type { Buffer } from "../runtime/backend.ts";
+import { touchFirst } from "../runtime/cpu.ts";
 import type { QuadWindows } from "../runtime/quads.ts";
 import { createEngine, type Engine, type EngineOptions } from "../runtime/engine.ts";
 import { Type } from "../types.ts";
@@ -219,7 +220,7 @@ async function load(
   let context: Context | undefined;
   let embedder: Embedder | undefined;
   try {
-    await readWeights(plan, quads, source, options);
+    await readWeights(engine, { plan, memory, quads }, source, options);
     release();
     await engine.arrived; // long since, unless the model is tiny
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
@@ -253,7 +254,7 @@ async function loadAgain(
     const quads = quadsOf(engine, plan, layout, engine.arena.report().free);
     ({ windows } = quads);
     await memory.ready();
-    await readWeights(plan, quads, source, {});
+    await readWeights(engine, { plan, memory, quads }, source, {});
     return memory;
   } catch (error) {
     memory.dispose();
@@ -266,8 +267,8 @@ async function loadAgain(
 
 // Matrices are put in quads on their way, and before graphs are planned: their records carry the layout.
 async function readWeights(
-  plan: ModelPlan,
-  quads: Quads,
+  engine: Engine,
+  { plan, memory, quads }: Pick<Taken, "plan" | "memory" | "quads">,
   source: ByteSource,
   { signal, onProgress }: LoadOptions,
 ): Promise<void> {
@@ -279,10 +280,15 @@ async function readWeights(
     after.push(() => t.write(widen(info.type, bytes, t)));
     return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => bytes };
   });
-  await source.load(parts, {
-    signal,
-    onProgress: (loaded, total) => onProgress?.({ phase: "load", loaded, total }),
-  });
+  const endTouch = touchFirst(engine.backend, memory.buffers);
+  try {
+    await source.load(parts, {
+      signal,
+      onProgress: (loaded, total) => onProgress?.({ phase: "load", loaded, total }),
+    });
+  } finally {
+    endTouch();
+  }
   for (const f of after) f();
 }
 

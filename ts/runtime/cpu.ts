@@ -266,3 +266,15 @@ export class CpuBackend implements Backend {
     this.pool.dispose();
   }
 }
+
+/**
+ * Has threads of the CPU that have nothing to do touch the memory of buffers that are about to be filled from their start; no
+ * byte changes. A run ends it too.
+ *
+ * @returns what ends it
+ */
+export function touchFirst(backend: Backend, buffers: readonly Buffer[]): () => void {
+  const own = buffers.find((b) => b instanceof CpuBuffer);
+  if (own === undefined || !(backend instanceof CpuBackend)) return () => undefined;
+  return backend.pool.touch(own.address, own.address + own.size);
+}

@@ -33,6 +33,8 @@ const DEFAULT_MAX = 8;
 const SPIN = 40_000;
 /** Steps of 100 ms that a thread waits for another within a run before it counts as dead. */
 const PATIENCE = 600;
+/** Bytes of a page of linear memory. */
+const PAGE = 65536;
 
 /** A worker of either kind of host. */
 export interface Thread {
@@ -161,6 +163,8 @@ export class ThreadPool {
   #workers: readonly Thread[];
   #leader: Thread | undefined;
   #complete = false;
+  /** the others have been told to touch memory, and not yet to leave off */
+  #touching = false;
 
   private constructor(options: PoolOptions, crew: Crew) {
     this.#nThreads = crew.nThreads;
@@ -226,9 +230,36 @@ export class ThreadPool {
   /** Runs nodes [first, last). Resolves at once where this thread computes itself. */
   run(records: number, first: number, last: number): Status | Promise<Status> {
     this.#cells[CTRL_ABORT / 4] = 0;
+    this.#endTouch();
     if (this.#leader === undefined) return runGuarded(this.#core, records, first, last, this.#present());
     this.#leader.post({ records, first, last, nth: this.nThreads });
     return this.#leader.next().catch(() => Status.TIMEOUT) as Promise<Status>; // it died, or was ended
+  }
+
+  /**
+   * Has the other threads, once all are there, touch memory [from, to), its end first, while this one fills it from its
+   * start: on a virtual machine the first touch of a page takes longer than to read it. A run ends it too.
+   *
+   * @returns what ends it
+   */
+  touch(from: number, to: number): () => void {
+    let ended = this.#leader !== undefined;
+    void this.arrived.then(() => {
+      if (ended || this.#nThreads === 1) return;
+      this.#endTouch();
+      this.#core.touch(Math.ceil(from / PAGE), Math.floor(to / PAGE));
+      this.#touching = true;
+    });
+    return () => {
+      if (!ended) this.#endTouch();
+      ended = true;
+    };
+  }
+
+  #endTouch(): void {
+    if (!this.#touching) return;
+    this.#touching = false;
+    if (this.#nThreads > 1 && this.#core.endTouch(this.#nThreads) === Status.TIMEOUT) this.dispose();
   }
 
   /** Ends a run after its current node. Only a run on other threads can be reached. */
