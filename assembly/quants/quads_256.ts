@@ -70,7 +70,7 @@ export function scalesQ3_K(p: usize, h: i32, i: i32): v128 {
   return i8x16.sub(v128.or(low, high), quadMask(X20));
 }
 
-/** The upper bits of scales in the upper nibbles, two bits each: of scales 0..3 the lower two, of 4..7 those below. */
+/** The upper two bits of scales: in byte 3 - j of row r [5:4] of scale j, [1:0] of scale 4 + j; other bits are not its own. */
 @inline
 export function topsIQ4_XS(p: usize, h: i32): v128 {
   const v = v128.load16x4_u(p + ((<usize>h) << 3), 16);
