@@ -20,7 +20,6 @@ import { Flag, Type } from "../abi";
 import { Node, liveRowsOf, rowAt, share } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
 import { PAIR_ROWS } from "../quants/quad";
-import { isWide } from "../quants/super";
 
 // ts/ops/mul_mat_id.ts counts scratch with the same number.
 const COLUMNS: i32 = 64;
@@ -117,7 +116,7 @@ function spread(a: Node, b: Node, p: usize, px: usize): void {
     expandColumn(p, nb, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), px);
   } else if (block == 256) {
     expandSuper(p, nb, splitFor(a.type, quads, false), px);
-    if (quads) quadSums(isWide(a.type), nb, px + spreadBytes(a) - ((<usize>nb) << 5));
+    if (quads) quadSums(a.type, nb, px + spreadBytes(a) - ((<usize>nb) << 5));
   } else if (b.type == Type.F32) memory.copy(px, p, (<usize>a.ne0) << 2);
   else dequantizeRow(b.type, p, px, a.ne0);
 }

@@ -5,7 +5,7 @@
 
 import { Type } from "../abi";
 import { lookup, signedCodes, unsignedCodes, wideBias, wideZero } from "../math/dot";
-import { LIFT, LIFTED, ONE_21, ONE_23, X0F, bitsFrom, liftedScales, powers, quadMask } from "../quants/quad";
+import { LIFT, LIFTED, X0F, bitsFrom, liftedScales, powers, quadMask } from "../quants/quad";
 import { BYTES, FIVES, NIBBLES, SIXES, THREES, TWOS, fourOf, runBytes } from "../quants/quad_codes";
 import {
   bytesOf,
@@ -158,7 +158,7 @@ function unpackScales(pw: usize, bytes: usize, nb: i32, pd: usize): void {
 
 function unpackPowers(pw: usize, bytes: usize, nb: i32, pd: usize): void {
   for (const end = pd + ((<usize>nb) << 5); pd < end; pd += 32, pw += bytes) {
-    v128.store(pd, powers(pw, quadMask(ONE_23), quadMask(ONE_21)));
+    v128.store(pd, powers(pw));
   }
 }
 

@@ -4,15 +4,12 @@
 // Every pair of lines is the same thing for the one quad and for the other, and both take the same broadcasts: so it is
 // that V8 packs them (docs/decisions/0026-quads-in-pairs.md). Functions give one vector, hence the length of the loop.
 
-import { Type } from "../abi";
-import { WIDE_NONE, WIDE_UNSIGNED, dotq, lookup, wideDot } from "../math/dot";
+import { WIDE_UNSIGNED, dotq, wideDot } from "../math/dot";
 import {
   EVEN,
   LIFT,
   LIFTED,
   LOW,
-  ONE_21,
-  ONE_23,
   X03,
   X07,
   X08,
@@ -25,31 +22,13 @@ import {
   X3F,
   bitsFrom,
   lowered,
-  powersOf,
   quadMask,
 } from "../quants/quad";
 import { FIVES } from "../quants/quad_codes";
-import {
-  bytesOf,
-  codesAt,
-  formOf,
-  hasLevels,
-  hasMin,
-  hasTable,
-  isSuper,
-  levelZero,
-  tableOf,
-} from "../quants/quad_types";
-import { scalesIQ4_XS } from "../quants/quads_256";
+import { bytesOf, codesAt, formOf, hasMin, isSuper } from "../quants/quad_types";
 
 /** Bytes of 16 activations of a column. */
 export const X16: usize = ASC_FEATURE_RELAXED_SIMD ? 16 : 32;
-
-/** True when levels must be dotted in two parts: the engine's dot takes 0..127 only. */
-@inline
-export function inParts(): bool {
-  return ASC_FEATURE_RELAXED_SIMD && wideDot() == WIDE_NONE;
-}
 
 /** True when the engine's dot takes any byte as unsigned, as high nibbles in their places are. */
 @inline
@@ -71,34 +50,10 @@ export function dotFour(e: v128, o: v128, q: v128, acc: v128, even: v128): v128 
   else return dotq(o, i16x8.shr_u(q, 8), dotq(e, v128.and(q, even), acc));
 }
 
-// The same with codes that may stand for levels; in parts: and what goes beyond.
-@inline
-function dotCodes(
-  type: i32,
-  parts: bool,
-  e: v128,
-  o: v128,
-  q: v128,
-  acc: v128,
-  even: v128,
-  table: v128,
-  rest: v128,
-): v128 {
-  acc = dotFour(e, o, hasTable(type) ? lookup(table, q) : q, acc, even);
-  return parts ? dotFour(e, o, lookup(rest, q), acc, even) : acc;
-}
-
 // High nibbles, or 16 times them, in their places.
 @inline
 function highNibbles(v: v128, m: v128, inPlace: bool): v128 {
   return inPlace ? v128.andnot(v, m) : bitsFrom(v, 4, m);
-}
-
-// The levels of a type as the dots of a column want them.
-@inline
-function levelsOf(type: i32): v128 {
-  const table = v128.load(tableOf(type));
-  return hasLevels(type) ? i8x16.add(table, i8x16.splat(<i8>levelZero())) : table;
 }
 
 /** One term of four rows: integer sums times the scales, times that of the activations. */
@@ -134,22 +89,12 @@ export function topsOf(a: v128, b: v128, c: v128, m03: v128, m0c: v128, m30: v12
 }
 
 /**
- * Any type but Q8_0 and those with scales for each 16; results to f32 from y to `end`. `parts`: the table of levels holds
- * at most 127, the rest another. `inPlace`, where highInPlace(): high nibbles are not moved but their sum is.
+ * Any type but Q8_0, those with a table (matmul/quad_tables.ts) and those with scales for each 16; results to f32 from y to
+ * `end`. `inPlace`, where highInPlace(): high nibbles are not moved but their sum is.
  */
 @inline
-export function runsOf(
-  type: i32,
-  parts: bool,
-  inPlace: bool,
-  w: usize,
-  nb: i32,
-  px: usize,
-  y: usize,
-  end: usize,
-): void {
+export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   const five = formOf(type) == FIVES;
-  const exponents = type == Type.MXFP4;
   const supers = isSuper(type);
   const m = quadMask(five ? X1F : X0F);
   const m07 = five ? quadMask(X07) : m;
@@ -162,13 +107,9 @@ export function runsOf(
   const m03 = quadMask(X03);
   const m0c = quadMask(X0C);
   const m30 = quadMask(X30);
-  const lifted = quadMask(exponents ? ONE_23 : LIFTED);
-  const lift = quadMask(exponents ? ONE_21 : LIFT);
-  const all = hasTable(type) ? levelsOf(type) : m;
-  const table = parts ? i8x16.min_u(all, i8x16.splat(127)) : all;
-  const rest = parts ? i8x16.sub(all, table) : m;
+  const lifted = quadMask(LIFTED);
+  const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
-  const levelAt0 = i32x4.splat(supers && hasTable(type) ? -levelZero() : 0);
   const pd = px + ((<usize>nb * X16) << (supers ? 4 : 1));
   const last = pd + ((<usize>nb) << 2);
   const seeds = (<usize>nb) << 2;
@@ -185,20 +126,12 @@ export function runsOf(
       let p = w + 2 * codesAt(type);
       const next = w + 2 * bytesOf(type);
       let ps = w;
-      let half = 0;
       do {
         let scalesA = zero;
         let scalesB = zero;
-        if (supers && hasMin(type)) {
+        if (supers) {
           scalesA = v128.and(v128.load(ps, 32), m3f);
           scalesB = v128.and(v128.load(ps, 48), m3f);
-        } else if (supers) {
-          scalesA = scalesIQ4_XS(w, 0, half);
-          scalesB = scalesIQ4_XS(w, 1, half);
-          const s0 = v128.load32_splat(s + ((<usize>half) << 3));
-          const s1 = v128.load32_splat(s + ((<usize>half) << 3) + 4);
-          accA = i32x4.add(accA, i32x4.mul(weighSigned(scalesA, s0, s1, zero), levelAt0));
-          accB = i32x4.add(accB, i32x4.mul(weighSigned(scalesB, s0, s1, zero), levelAt0));
         }
         const stop = supers ? p + 8 * (five ? 80 : 64) : 0;
         // one run after the other; the scale of the current one is the lowest byte of each lane
@@ -265,74 +198,63 @@ export function runsOf(
             b = v128.load(p, 16);
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = dotCodes(type, parts, e, o, v128.and(a, m), i, even, table, rest);
-            j = dotCodes(type, parts, e, o, v128.and(b, m), j, even, table, rest);
+            i = dotFour(e, o, v128.and(a, m), i, even);
+            j = dotFour(e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16);
             o = oddOf(x + X16);
-            k = dotCodes(type, parts, e, o, highNibbles(a, m, inPlace), k, even, table, rest);
-            l = dotCodes(type, parts, e, o, highNibbles(b, m, inPlace), l, even, table, rest);
+            k = dotFour(e, o, highNibbles(a, m, inPlace), k, even);
+            l = dotFour(e, o, highNibbles(b, m, inPlace), l, even);
             a = v128.load(p, 32);
             b = v128.load(p, 48);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            i = dotCodes(type, parts, e, o, v128.and(a, m), i, even, table, rest);
-            j = dotCodes(type, parts, e, o, v128.and(b, m), j, even, table, rest);
+            i = dotFour(e, o, v128.and(a, m), i, even);
+            j = dotFour(e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 4);
             o = oddOf(x + X16 + 4);
-            k = dotCodes(type, parts, e, o, highNibbles(a, m, inPlace), k, even, table, rest);
-            l = dotCodes(type, parts, e, o, highNibbles(b, m, inPlace), l, even, table, rest);
+            k = dotFour(e, o, highNibbles(a, m, inPlace), k, even);
+            l = dotFour(e, o, highNibbles(b, m, inPlace), l, even);
             a = v128.load(p, 64);
             b = v128.load(p, 80);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            i = dotCodes(type, parts, e, o, v128.and(a, m), i, even, table, rest);
-            j = dotCodes(type, parts, e, o, v128.and(b, m), j, even, table, rest);
+            i = dotFour(e, o, v128.and(a, m), i, even);
+            j = dotFour(e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 8);
             o = oddOf(x + X16 + 8);
-            k = dotCodes(type, parts, e, o, highNibbles(a, m, inPlace), k, even, table, rest);
-            l = dotCodes(type, parts, e, o, highNibbles(b, m, inPlace), l, even, table, rest);
+            k = dotFour(e, o, highNibbles(a, m, inPlace), k, even);
+            l = dotFour(e, o, highNibbles(b, m, inPlace), l, even);
             a = v128.load(p, 96);
             b = v128.load(p, 112);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotCodes(type, parts, e, o, v128.and(a, m), i, even, table, rest);
-            j = dotCodes(type, parts, e, o, v128.and(b, m), j, even, table, rest);
+            i = dotFour(e, o, v128.and(a, m), i, even);
+            j = dotFour(e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 12);
             o = oddOf(x + X16 + 12);
-            k = dotCodes(type, parts, e, o, highNibbles(a, m, inPlace), k, even, table, rest);
-            l = dotCodes(type, parts, e, o, highNibbles(b, m, inPlace), l, even, table, rest);
+            k = dotFour(e, o, highNibbles(a, m, inPlace), k, even);
+            l = dotFour(e, o, highNibbles(b, m, inPlace), l, even);
           }
           i = i32x4.add(i, inPlace ? i32x4.shr_s(k, 4) : k);
           j = i32x4.add(j, inPlace ? i32x4.shr_s(l, 4) : l);
           x += 2 * X16;
           if (supers) {
-            accA = i32x4.add(accA, i32x4.mul(i, hasMin(type) ? v128.and(scalesA, low) : lowByte(scalesA)));
-            accB = i32x4.add(accB, i32x4.mul(j, hasMin(type) ? v128.and(scalesB, low) : lowByte(scalesB)));
+            accA = i32x4.add(accA, i32x4.mul(i, v128.and(scalesA, low)));
+            accB = i32x4.add(accB, i32x4.mul(j, v128.and(scalesB, low)));
             scalesA = i32x4.shr_u(scalesA, 8);
             scalesB = i32x4.shr_u(scalesB, 8);
             p += 2 * (five ? 80 : 64);
           }
         } while (supers && p < stop);
         ps += 32;
-        half++;
       } while (supers && p < next);
       if (supers) {
         i = accA;
         j = accB;
       }
       const dx = v128.load32_splat(d);
-      let scalesA: v128;
-      let scalesB: v128;
-      if (exponents) {
-        const both = v128.load8x8_u(w);
-        scalesA = powersOf(i32x4.extend_low_i16x8_u(both), lifted, lift);
-        scalesB = powersOf(i32x4.extend_high_i16x8_u(both), lifted, lift);
-      } else {
-        scalesA = lowered(v128.load16x4_s(w), lifted, lift);
-        scalesB = lowered(v128.load16x4_s(w, 8), lifted, lift);
-      }
-      let vA = term(i, scalesA, dx);
-      let vB = term(j, scalesB, dx);
+      let vA = term(i, lowered(v128.load16x4_s(w), lifted, lift), dx);
+      let vB = term(j, lowered(v128.load16x4_s(w, 8), lifted, lift), dx);
       if (hasMin(type)) {
         if (supers) {
           let s0 = v128.load32_splat(s);

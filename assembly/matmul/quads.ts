@@ -10,7 +10,8 @@
 import { Type } from "../abi";
 import { WIDE_NONE, dotq, wideBias, wideDot } from "../math/dot";
 import { LIFT, LIFTED, lowered, quadMask } from "../quants/quad";
-import { highInPlace, inParts, runsOf, term } from "./quad_runs";
+import { highInPlace, runsOf, term } from "./quad_runs";
+import { inParts, levelsRuns } from "./quad_tables";
 import { lane0, lane1, lane2, lane3 } from "./tile";
 
 /** `pairs` pairs of quads at pw times the column of `nb` blocks at px; results to f32 at py. */
@@ -39,34 +40,34 @@ export function dotQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, p
 }
 
 function quadsQ4_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_0, false, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_0, false, false, w, nb, px, y, end);
+  if (highInPlace()) runsOf(Type.Q4_0, true, w, nb, px, y, end);
+  else runsOf(Type.Q4_0, false, w, nb, px, y, end);
 }
 
 function quadsQ4_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_1, false, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_1, false, false, w, nb, px, y, end);
+  if (highInPlace()) runsOf(Type.Q4_1, true, w, nb, px, y, end);
+  else runsOf(Type.Q4_1, false, w, nb, px, y, end);
 }
 
 function quadsQ5_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.Q5_0, false, false, w, nb, px, y, end);
+  runsOf(Type.Q5_0, false, w, nb, px, y, end);
 }
 
 function quadsQ5_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.Q5_1, false, false, w, nb, px, y, end);
+  runsOf(Type.Q5_1, false, w, nb, px, y, end);
 }
 
 function quadsIQ4_NL(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.IQ4_NL, false, false, w, nb, px, y, end);
+  levelsRuns(Type.IQ4_NL, false, w, nb, px, y, end);
 }
 
 // IQ4_NL inParts().
 function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) runsOf(Type.IQ4_NL, true, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) levelsRuns(Type.IQ4_NL, true, w, nb, px, y, end);
 }
 
 function quadsMXFP4(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.MXFP4, false, false, w, nb, px, y, end);
+  levelsRuns(Type.MXFP4, false, w, nb, px, y, end);
 }
 
 // Four signed weights of each row times lo of the activations (relaxed), or their even and odd ones (baseline).

@@ -6,13 +6,13 @@
 import { Type } from "../abi";
 import {
   EVEN,
+  EVEN_NIBBLES,
   LIFT,
   LIFTED,
-  LOW,
+  LOW_NIBBLE,
   X03,
   X07,
   X0C,
-  X0F,
   X30,
   X38,
   X3F,
@@ -22,19 +22,9 @@ import {
 } from "../quants/quad";
 import { bytesOf, codesAt, hasMin, zeroOf } from "../quants/quad_types";
 import { scalesQ3_K } from "../quants/quads_256";
-import {
-  X16,
-  dotFour,
-  highInPlace,
-  inParts,
-  lowByte,
-  oddOf,
-  runsOf,
-  term,
-  topsOf,
-  weigh,
-  weighSigned,
-} from "./quad_runs";
+import { isWide } from "../quants/super";
+import { X16, dotFour, highInPlace, lowByte, oddOf, runsOf, term, topsOf, weighSigned } from "./quad_runs";
+import { inParts, levelSeeds, levelsRuns } from "./quad_tables";
 
 /** `pairs` pairs of quads at pw times the column of `nb` super-blocks at px; results to f32 at py. */
 export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, py: usize): void {
@@ -61,9 +51,11 @@ export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usi
 
 /**
  * Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at ps for quads: 16 i16 in the order 0 2 1 3 of
- * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order.
+ * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; IQ4_XS has no minima, but seeds.
  */
-export function quadSums(wide: bool, nb: i32, ps: usize): void {
+export function quadSums(type: i32, nb: i32, ps: usize): void {
+  if (type == Type.IQ4_XS) return levelSeeds(nb, ps);
+  const wide = isWide(type);
   for (const end = ps + ((<usize>nb) << 5); ps < end; ps += 32) {
     let a = v128.load(ps);
     let b = v128.load(ps, 16);
@@ -77,21 +69,28 @@ export function quadSums(wide: bool, nb: i32, ps: usize): void {
 }
 
 function quadsQ4_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_K, false, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_K, false, false, w, nb, px, y, end);
+  if (highInPlace()) runsOf(Type.Q4_K, true, w, nb, px, y, end);
+  else runsOf(Type.Q4_K, false, w, nb, px, y, end);
 }
 
 function quadsQ5_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.Q5_K, false, false, w, nb, px, y, end);
+  runsOf(Type.Q5_K, false, w, nb, px, y, end);
 }
 
 function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.IQ4_XS, false, false, w, nb, px, y, end);
+  levelsRuns(Type.IQ4_XS, false, w, nb, px, y, end);
 }
 
 // IQ4_XS inParts().
 function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) runsOf(Type.IQ4_XS, true, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) levelsRuns(Type.IQ4_XS, true, w, nb, px, y, end);
+}
+
+// Four minima of each row, in the high nibbles, times four sums, as in weigh().
+@inline
+function weighNibbles(v: v128, s: v128, t: v128, acc: v128, nibbles: v128): v128 {
+  acc = i32x4.add(acc, i32x4.dot_i16x8_s(bitsFrom(v, 4, nibbles), s));
+  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 12), t));
 }
 
 // Types with a scale for each 16 weights.
@@ -99,18 +98,18 @@ function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
 function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   const m = quadMask(type == Type.Q6_K ? X3F : X07);
   const m38 = quadMask(X38);
-  const low = quadMask(LOW);
+  const low = quadMask(LOW_NIBBLE);
   const even = quadMask(EVEN);
+  const nibbles = quadMask(EVEN_NIBBLES);
   const m03 = quadMask(X03);
   const m0c = quadMask(X0C);
   const m30 = quadMask(X30);
-  const m0f = quadMask(X0F);
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
   const codeOf0 = i32x4.splat(zeroOf(type));
-  const twoGroups = ASC_FEATURE_RELAXED_SIMD && type == Type.Q2_K;
-  const step: usize = type != Type.Q2_K ? 96 : twoGroups ? 64 : 32;
+  const twoGroups = type != Type.Q6_K;
+  const step: usize = type == Type.Q2_K ? 64 : 96;
   const pd = px + ((<usize>nb * X16) << 4);
   const last = pd + ((<usize>nb) << 2);
   for (; y < end; y += 32) {
@@ -143,10 +142,8 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
         const s0 = v128.load32_splat(s);
         const s1 = v128.load32_splat(s + 4);
         if (hasMin(type)) {
-          sumsA = weigh(bitsFrom(scalesA, 4, m0f), s0, s1, sumsA, even);
-          sumsB = weigh(bitsFrom(scalesB, 4, m0f), s0, s1, sumsB, even);
-          scalesA = v128.and(scalesA, m0f);
-          scalesB = v128.and(scalesB, m0f);
+          sumsA = weighNibbles(scalesA, s0, s1, sumsA, nibbles);
+          sumsB = weighNibbles(scalesB, s0, s1, sumsB, nibbles);
         } else {
           sumsA = weighSigned(scalesA, s0, s1, sumsA);
           sumsB = weighSigned(scalesB, s0, s1, sumsB);
@@ -160,57 +157,50 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
           let i: v128;
           let j: v128;
           if (type == Type.Q2_K) {
-            // four times the sum: the upper pair of each nibble stays where it is
+            const c = v128.load(g, 32);
+            const d = v128.load(g, 48);
             e = v128.load32_splat(x);
             o = oddOf(x);
             i = dotFour(e, o, v128.and(a, m03), zero, even);
             j = dotFour(e, o, v128.and(b, m03), zero, even);
-            const c = i16x8.shr_u(a, 4);
-            const d = i16x8.shr_u(b, 4);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
             i = dotFour(e, o, v128.and(c, m03), i, even);
             j = dotFour(e, o, v128.and(d, m03), j, even);
+            const f = i16x8.shr_u(a, 4);
+            const h = i16x8.shr_u(b, 4);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            let k = dotFour(e, o, v128.and(a, m0c), zero, even);
-            let l = dotFour(e, o, v128.and(b, m0c), zero, even);
+            i = dotFour(e, o, v128.and(f, m03), i, even);
+            j = dotFour(e, o, v128.and(h, m03), j, even);
+            const q = i16x8.shr_u(c, 4);
+            const r = i16x8.shr_u(d, 4);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            k = dotFour(e, o, v128.and(c, m0c), k, even);
-            l = dotFour(e, o, v128.and(d, m0c), l, even);
-            i = i32x4.add(i32x4.shl(i, 2), k);
-            j = i32x4.add(i32x4.shl(j, 2), l);
+            i = dotFour(e, o, v128.and(q, m03), i, even);
+            j = dotFour(e, o, v128.and(r, m03), j, even);
             accA = i32x4.add(accA, i32x4.mul(i, v128.and(scalesA, low)));
             accB = i32x4.add(accB, i32x4.mul(j, v128.and(scalesB, low)));
-            // a second group: older engines, which have the baseline build, would spill
-            if (twoGroups) {
-              const v = v128.load(g, 32);
-              const u = v128.load(g, 48);
-              x += X16;
-              e = v128.load32_splat(x);
-              o = oddOf(x);
-              i = dotFour(e, o, v128.and(v, m03), zero, even);
-              j = dotFour(e, o, v128.and(u, m03), zero, even);
-              const r = i16x8.shr_u(v, 4);
-              const t = i16x8.shr_u(u, 4);
-              e = v128.load32_splat(x + 8);
-              o = oddOf(x + 8);
-              i = dotFour(e, o, v128.and(r, m03), i, even);
-              j = dotFour(e, o, v128.and(t, m03), j, even);
-              e = v128.load32_splat(x + 4);
-              o = oddOf(x + 4);
-              k = dotFour(e, o, v128.and(v, m0c), zero, even);
-              l = dotFour(e, o, v128.and(u, m0c), zero, even);
-              e = v128.load32_splat(x + 12);
-              o = oddOf(x + 12);
-              k = dotFour(e, o, v128.and(r, m0c), k, even);
-              l = dotFour(e, o, v128.and(t, m0c), l, even);
-              i = i32x4.add(i32x4.shl(i, 2), k);
-              j = i32x4.add(i32x4.shl(j, 2), l);
-              accA = i32x4.add(accA, i32x4.mul(i, v128.and(i32x4.shr_u(scalesA, 8), low)));
-              accB = i32x4.add(accB, i32x4.mul(j, v128.and(i32x4.shr_u(scalesB, 8), low)));
-            }
+            // four times the sums of the next group: its codes stay where they are
+            x += X16;
+            e = v128.load32_splat(x);
+            o = oddOf(x);
+            i = dotFour(e, o, v128.and(a, m0c), zero, even);
+            j = dotFour(e, o, v128.and(b, m0c), zero, even);
+            e = v128.load32_splat(x + 8);
+            o = oddOf(x + 8);
+            i = dotFour(e, o, v128.and(c, m0c), i, even);
+            j = dotFour(e, o, v128.and(d, m0c), j, even);
+            e = v128.load32_splat(x + 4);
+            o = oddOf(x + 4);
+            i = dotFour(e, o, v128.and(f, m0c), i, even);
+            j = dotFour(e, o, v128.and(h, m0c), j, even);
+            e = v128.load32_splat(x + 12);
+            o = oddOf(x + 12);
+            i = dotFour(e, o, v128.and(q, m0c), i, even);
+            j = dotFour(e, o, v128.and(r, m0c), j, even);
+            upA = i32x4.add(upA, i32x4.mul(i, v128.and(i32x4.shr_u(scalesA, 8), low)));
+            upB = i32x4.add(upB, i32x4.mul(j, v128.and(i32x4.shr_u(scalesB, 8), low)));
           } else {
             const c = v128.load(g, 32);
             const d = v128.load(g, 48);
@@ -261,18 +251,14 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
               upB = i32x4.add(upB, i32x4.mul(j, i32x4.shr_s(i32x4.shl(scalesB, 16), 24)));
             }
           }
-          scalesA = i32x4.shr_u(scalesA, type == Type.Q3_K || twoGroups ? 16 : 8);
-          scalesB = i32x4.shr_u(scalesB, type == Type.Q3_K || twoGroups ? 16 : 8);
+          scalesA = i32x4.shr_u(scalesA, twoGroups ? 16 : 8);
+          scalesB = i32x4.shr_u(scalesB, twoGroups ? 16 : 8);
           x += X16;
         }
       }
-      if (type == Type.Q2_K) {
-        accA = i32x4.shr_s(accA, 2);
-        accB = i32x4.shr_s(accB, 2);
-      }
-      if (type == Type.Q3_K) {
-        accA = i32x4.add(accA, i32x4.shr_s(upA, 3));
-        accB = i32x4.add(accB, i32x4.shr_s(upB, 3));
+      if (twoGroups) {
+        accA = i32x4.add(accA, i32x4.shr_s(upA, type == Type.Q3_K ? 3 : 2));
+        accB = i32x4.add(accB, i32x4.shr_s(upB, type == Type.Q3_K ? 3 : 2));
       }
       const dx = v128.load32_splat(d);
       if (!hasMin(type)) {

@@ -29,10 +29,10 @@ const MASKS = memory.data<u32>([
   0x30303030, 0x30303030, 0x30303030, 0x30303030,
   0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff,
   0x000000ff, 0x000000ff, 0x000000ff, 0x000000ff,
-  0x00800000, 0x00800000, 0x00800000, 0x00800000,
-  0x00200000, 0x00200000, 0x00200000, 0x00200000,
   0x20202020, 0x20202020, 0x20202020, 0x20202020,
   0x38383838, 0x38383838, 0x38383838, 0x38383838,
+  0x0000000f, 0x0000000f, 0x0000000f, 0x0000000f,
+  0x000f000f, 0x000f000f, 0x000f000f, 0x000f000f,
 ], 16);
 
 /** Places of masks, for quadMask(): sign and magnitude of a lifted f16, the factor 2^102, bits of each byte. */
@@ -51,12 +51,13 @@ export const X30: usize = 176;
 /** even bytes; the lowest byte of each 32-bit lane */
 export const EVEN: usize = 192;
 export const LOW: usize = 208;
-/** for powers(); 32 in each byte */
-export const ONE_23: usize = 224;
-export const ONE_21: usize = 240;
-export const X20: usize = 256;
+/** 32 in each byte */
+export const X20: usize = 224;
 /** the upper three of six bits */
-export const X38: usize = 272;
+export const X38: usize = 240;
+/** the low nibble of each 32-bit lane; of each even byte */
+export const LOW_NIBBLE: usize = 256;
+export const EVEN_NIBBLES: usize = 272;
 
 /** A mask. To be loaded into a local before a loop: a v128 constant would be made anew at every use. */
 @inline
@@ -88,16 +89,37 @@ export function lowered(v: v128, lifted: v128, lift: v128): v128 {
   return f32x4.mul(v128.and(i32x4.shl(v, 13), lifted), lift);
 }
 
-/** Four exponents of MXFP4 at p as 2^(e - 128); the masks are ONE_23 and ONE_21. */
+/** Four stored exponents of MXFP4 at p as 2^(e - 128). */
 @inline
-export function powers(p: usize, one23: v128, one21: v128): v128 {
-  return powersOf(i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(p))), one23, one21);
+export function powers(p: usize): v128 {
+  return powersOf(i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(p))));
 }
 
-/** Four exponents, one a lane, likewise. The second term wins for subnormals. */
+/** Four stored exponents, one a lane, likewise: they are those of an f32. */
 @inline
-export function powersOf(e: v128, one23: v128, one21: v128): v128 {
-  return i32x4.max_s(i32x4.sub(i32x4.shl(e, 23), one23), i32x4.add(i32x4.shl(e, 21), one21));
+export function powersOf(e: v128): v128 {
+  return i32x4.shl(e, 23);
+}
+
+/**
+ * True when the scale of the block of MXFP4 at p is a normal f32, which stored exponents must be, or counts for nothing: the
+ * exponent of a block of zeros is 0.
+ */
+export function isNormal(p: usize): bool {
+  const e = load<u8>(p);
+  return e > 1 || (e == 0 && ((load<u64>(p, 1) | load<u64>(p, 9)) & 0x7777777777777777) == 0);
+}
+
+/** The exponent of a block of MXFP4 as it is stored: that of the f32; 0 stays 0. */
+@inline
+export function storedExponent(e: u8): u8 {
+  return e == 0 ? 0 : e - 1;
+}
+
+/** The inverse. */
+@inline
+export function fileExponent(e: u8): u8 {
+  return e == 0 ? 0 : e + 1;
 }
 
 /** True when an f16 is finite and below 64 in magnitude, so that 2^10 times it is an f16. */

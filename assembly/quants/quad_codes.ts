@@ -8,7 +8,7 @@
 //   BYTES    W0..W7   as they are
 //   SIXES    W0..W5   16 weights in W0..W2: Wt [5:0] vector t; vector 3: W0[7:6] W1[7:6] W2[7:6]; 16 more in W3..W5
 //   THREES   W0..W2   as 16 weights of SIXES, of which [2:0] is vector t and [5:3] vector 4 + t
-//   TWOS     W0 W1    16 weights in each: [1:0] [3:2] [5:4] [7:6]
+//   TWOS     W0 W1    [1:0] vectors 0 and 2, [5:4] 1 and 3, [3:2] 4 and 6, [7:6] 5 and 7
 
 import { STEP, X03, X07, X08, X0C, X0F, X10, X18, X1F, X30, X3F, bitsFrom, bitsTo, quadMask } from "./quad";
 
@@ -45,7 +45,11 @@ export function fourOf(form: i32, w: usize, t: i32): v128 {
     const v = six(w, t & 3);
     return v128.and(t < 4 ? v : i16x8.shr_u(v, 3), quadMask(X07));
   }
-  return bitsFrom(v128.load(t < 4 ? w : w + STEP), 2 * (t & 3), quadMask(X03));
+  return bitsFrom(
+    v128.load(w + <usize>((t >> 1) & 1) * STEP),
+    ((t & 1) << 2) + ((t >> 2) << 1),
+    quadMask(X03),
+  );
 }
 
 /** The same for a form that is not known when compiling. */
@@ -111,7 +115,7 @@ export function packFours(form: i32, pt: usize, w: usize): void {
       break;
     case TWOS:
       packTwo(pt, w);
-      packTwo(pt + 64, w + STEP);
+      packTwo(pt + 32, w + STEP);
       break;
     default:
       place(pt, 8, w);
@@ -149,7 +153,7 @@ function packSix(pt: usize, w: usize): void {
 }
 
 function packTwo(pt: usize, w: usize): void {
-  const ab = v128.or(v128.load(pt), i16x8.shl(v128.load(pt, 16), 2));
-  const cd = v128.or(v128.load(pt, 32), i16x8.shl(v128.load(pt, 48), 2));
-  v128.store(w, v128.or(ab, i16x8.shl(cd, 4)));
+  const low = v128.or(v128.load(pt), i16x8.shl(v128.load(pt, 64), 2));
+  const high = v128.or(v128.load(pt, 16), i16x8.shl(v128.load(pt, 80), 2));
+  v128.store(w, v128.or(low, i16x8.shl(high, 4)));
 }

@@ -2,7 +2,6 @@
 
 import { Type } from "../abi";
 import { f16ToF32 } from "../math/f16";
-import { power } from "./mxfp4";
 import { scaleOf } from "./quad";
 import { fourAt, runBytes } from "./quad_codes";
 import { bytesOf, codesAt, formOf, hasMin, hasTable, isSuper, tableOf, zeroOf } from "./quad_types";
@@ -20,7 +19,8 @@ export function dequantizeQuadRow(type: i32, pq: usize, row: i32, py: usize, n: 
       dequantizeSuper(type, pq, h, row, py);
       py += 1024;
     } else {
-      const d = type == Type.MXFP4 ? power(load<u8>(pq + 4 * h + row)) : f16ToF32(scaleOf(pq + 8 * h, row));
+      const exponent = (<u32>load<u8>(pq + 4 * h + row)) << 23;
+      const d = type == Type.MXFP4 ? reinterpret<f32>(exponent) : f16ToF32(scaleOf(pq + 8 * h, row));
       const m: f32 = hasMin(type) ? f16ToF32(scaleOf(pq + 16 + 8 * h, row)) : 0;
       for (let t = 0; t < 8; t++, py += 16) {
         const x = f32x4.mul(values(type, fourAt(form, codes, t), row), f32x4.splat(d));

@@ -11,7 +11,7 @@
 // What stands at o in a quad, s bytes, stands at 2 * o and 2 * o + s in a pair.
 
 import { Type } from "../abi";
-import { PAIR_ROWS, isLiftable } from "./quad";
+import { PAIR_ROWS, isLiftable, isNormal } from "./quad";
 import { bytesOf, factorAt, hasMin, isSuper } from "./quad_types";
 import { gatherSuper, scatterSuper } from "./quads_256";
 import { gatherBlock, scatterBlock } from "./quads_32";
@@ -27,7 +27,7 @@ export function quadScratch(rowBytes: i32): usize {
 /**
  * Puts `nRows` rows at p in quads, in place; ps is scratch of {@link quadScratch} bytes. False, and nothing is changed,
  * when they cannot be: no such layout of the type, rows that are no multiple of eight, a scale not finite or of 64 and
- * above.
+ * above, of MXFP4 one that is no normal f32.
  */
 export function toQuads(type: i32, p: usize, rowBytes: i32, nRows: i32, ps: usize): bool {
   if (!fits(type, rowBytes, nRows)) return false;
@@ -89,13 +89,16 @@ function fits(type: i32, rowBytes: i32, nRows: i32): bool {
   return block != 0 && rowBytes % block == 0 && nRows % PAIR_ROWS == 0;
 }
 
-// Can all scales of these rows, in file order, be lifted?
+// Can all scales of these rows, in file order, be stored?
 function liftable(type: i32, p: usize, rowBytes: i32, nRows: i32): bool {
-  if (type == Type.MXFP4) return true;
   const bytes = bytesOf(type) >> 2;
   let blocks = <u32>nRows * (<u32>rowBytes / <u32>bytes);
   p += factorAt(type);
   for (; blocks > 0; blocks--, p += bytes) {
+    if (type == Type.MXFP4) {
+      if (!isNormal(p)) return false;
+      continue;
+    }
     if (!isLiftable(load<u16>(p))) return false;
     if (hasMin(type) && !isLiftable(load<u16>(p, 2))) return false;
   }

@@ -12,8 +12,8 @@
 //   Q6_K    840 = d[4] | S0..S3 | SIXES
 //                 byte j of row r in Si: scale of group 4i + j
 //   IQ4_XS  544 = d[4] | H u16[4] | L | NIBBLES
-//                 scale j of a run: low nibble of byte j of L, scale 4 + j: the high one. Upper two bits, of scales 0 .. 7:
-//                 H[5:4] H[13:12] H[7:6] H[15:14] H[1:0] H[9:8] H[3:2] H[11:10]; 32 more than its value
+//                 scale j of a run: low nibble of byte 3 - j of L, scale 4 + j: the high one. Upper two bits, of scales 0 .. 7:
+//                 H[15:14] H[7:6] H[13:12] H[5:4] H[11:10] H[3:2] H[9:8] H[1:0]; 32 more than its value
 
 import { Type } from "../abi";
 import { storeTransposed } from "../math/dot";
@@ -70,14 +70,18 @@ export function scalesQ3_K(p: usize, h: i32, i: i32): v128 {
   return i8x16.sub(v128.or(low, high), quadMask(X20));
 }
 
-
+/** The upper two bits of scales: in byte 3 - j of row r [5:4] of scale j, [1:0] of scale 4 + j; other bits are not its own. */
 @inline
-export function scalesIQ4_XS(p: usize, h: i32, i: i32): v128 {
-  p += (<usize>h) << 3;
-  const low = bitsFrom(v128.load(p + ((<usize>h) << 3), 32), 4 * i, quadMask(X0F));
-  const v = i32x4.shl(v128.load16x4_u(p, 16), 4 * i);
-  const high = v128.and(v128.or(v, i32x4.shl(v, 14)), quadMask(X30));
-  return i8x16.sub(v128.or(low, high), quadMask(X20));
+export function topsIQ4_XS(p: usize, h: i32): v128 {
+  const v = v128.load16x4_u(p + ((<usize>h) << 3), 16);
+  return v128.or(v, i32x4.shl(v, 14));
+}
+
+function scalesIQ4_XS(p: usize, h: i32, i: i32): v128 {
+  const low = bitsFrom(v128.load(p + ((<usize>h) << 4), 32), 4 * i, quadMask(X0F));
+  const high = v128.and(i32x4.shl(topsIQ4_XS(p, h), 4 * i), quadMask(X30));
+  const v = i8x16.sub(v128.or(low, high), quadMask(X20));
+  return i8x16.shuffle(v, v, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
 }
 
 /** Minima 4i .. 4i + 3. */
@@ -164,7 +168,13 @@ function scatterSixes(pq: usize, p: usize): void {
 // Place in H of the upper bits of scale j.
 @inline
 function placeInH(j: u32): u32 {
-  return ((j & 1) << 3) + (j & 2) + 4 - (j & 4);
+  return ((~j & 1) << 3) + (~j & 2) + 4 - (j & 4);
+}
+
+// Place in L of the lower bits.
+@inline
+function placeInL(j: u32): u32 {
+  return ((~j & 3) << 3) + (j & 4);
 }
 
 // Where the lanes of row r of quad h stand in H and L.
@@ -186,7 +196,7 @@ function gatherScalesIQ4_XS(p: usize, pq: usize, q: i32, r: i32): void {
   let l: u32 = 0;
   let h: u32 = 0;
   for (let j: u32 = 0; j < 8; j++) {
-    l |= ((low >> (4 * j)) & 15) << (((j & 3) << 3) + (j & 4));
+    l |= ((low >> (4 * j)) & 15) << placeInL(j);
     h |= ((high >> (2 * j)) & 3) << placeInH(j);
   }
   store<u16>(laneOfH(pq, q, r), <u16>h);
@@ -199,7 +209,7 @@ function scatterScalesIQ4_XS(pq: usize, q: i32, r: i32, p: usize): void {
   let low: u32 = 0;
   let high: u32 = 0;
   for (let j: u32 = 0; j < 8; j++) {
-    low |= ((l >> (((j & 3) << 3) + (j & 4))) & 15) << (4 * j);
+    low |= ((l >> placeInL(j)) & 15) << (4 * j);
     high |= ((h >> placeInH(j)) & 3) << (2 * j);
   }
   store<u16>(p, <u16>high);

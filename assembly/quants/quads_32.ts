@@ -2,7 +2,7 @@
 //
 //   Q4_0, IQ4_NL   72 = d[4] | NIBBLES (quants/quad_codes.ts)
 //   Q4_1           80 = d[4] | m[4] | NIBBLES
-//   MXFP4          68 = e[4], one byte each, as in the file | NIBBLES
+//   MXFP4          68 = e[4], one byte each, one less than in the file, where it is not 0 | NIBBLES
 //   Q5_0           88 = d[4] | FIVES
 //   Q5_1           96 = d[4] | m[4] | FIVES
 //   Q8_0          136 = d[4] | BYTES
@@ -14,10 +14,12 @@ import {
   STEP,
   X0F,
   factorsAt,
+  fileExponent,
   interleave,
   liftScales,
   quadMask,
   separate,
+  storedExponent,
   unliftScales,
   vectorsAt,
 } from "./quad";
@@ -32,7 +34,7 @@ function fileAt(type: i32): usize {
 /** The blocks at p of four rows, `step` apart, to quad h of the pair at pq; pt is scratch of 128 bytes. */
 export function gatherBlock(type: i32, p: usize, step: usize, pq: usize, h: i32, pt: usize): void {
   if (type == Type.MXFP4) {
-    for (let r: usize = 0; r < 4; r++) store<u8>(pq + 4 * h + r, load<u8>(p + r * step));
+    for (let r: usize = 0; r < 4; r++) store<u8>(pq + 4 * h + r, storedExponent(load<u8>(p + r * step)));
   } else liftScales(p, step, factorsAt(pq, h));
   if (hasMin(type)) liftScales(p + 2, step, factorsAt(pq, h) + 16);
   p += fileAt(type);
@@ -50,7 +52,7 @@ export function gatherBlock(type: i32, p: usize, step: usize, pq: usize, h: i32,
 /** And back. */
 export function scatterBlock(type: i32, pq: usize, h: i32, p: usize, step: usize, pt: usize): void {
   if (type == Type.MXFP4) {
-    for (let r: usize = 0; r < 4; r++) store<u8>(p + r * step, load<u8>(pq + 4 * h + r));
+    for (let r: usize = 0; r < 4; r++) store<u8>(p + r * step, fileExponent(load<u8>(pq + 4 * h + r)));
   } else unliftScales(factorsAt(pq, h), p, step);
   if (hasMin(type)) unliftScales(factorsAt(pq, h) + 16, p + 2, step);
   p += fileAt(type);
