@@ -313,6 +313,12 @@ export const CTRL_PHASE = CTRL + 128;
 export const CTRL_NODE = 20480;
 export const CTRL_NODE_SHIFT = 6;
 
+/** Nodes between two meetings of threads at most. */
+export const GROUP_MAX = 64;
+/** two banks of GROUP_MAX claims, each in a cache line of its own (assembly/share.ts) */
+export const CTRL_CLAIMS = 24576;
+export const CTRL_CLAIM_SHIFT = 6;
+
 // Region table: {first, end, kind} per region in use, sorted by first; addresses in units of REGION_UNIT bytes.
 
 export const REGION_UNIT = 64;

@@ -34,31 +34,37 @@ import { diag, tri } from "./kernels/tri";
 import { clamp, cos, fill, leakyRelu, log, scale, sin, sqr, sqrt, unary } from "./kernels/unary";
 import { upscale } from "./kernels/upscale";
 import { Node } from "./node";
+import { claimOf, clearClaims } from "./share";
 
 // A new op must be looked at here: add its case to dispatch(), then raise this number.
 if (Op.COUNT != 65) ERROR("compute.ts: new op without a kernel case");
 
 /** Runs this thread's share. Leaves early when the run has failed. */
 export function computeNodes(records: usize, first: i32, last: i32, ith: i32, nth: i32): void {
+  let parity = 0;
+  let shared = 0;
   for (let i = first; i < last; i++) {
     const n = changetype<Node>(records + <usize>i * NODE_BYTES);
     if (n.op <= Op.TRANSPOSE) continue;
     if (i > first && (nth == 1 || n.flags & Flag.MEET)) {
       if (ith == 0) checkAbort();
       if (!barrier(nth)) return;
+      if (ith == 0) clearClaims(parity, shared);
+      parity ^= 1;
+      shared = 0;
     }
-    const solo = (n.flags & Flag.SOLO) != 0;
+    const solo = (n.flags & Flag.SOLO) != 0 || nth == 1;
     if (solo && ith != 0) continue;
     enter(ith, i);
-    dispatch(n, ith, solo ? 1 : nth);
+    dispatch(n, ith, solo ? 1 : nth, solo ? 0 : claimOf(parity, shared++));
   }
 }
 
 // Three parts, so that each stays small enough for an engine to compile at once.
 // prettier-ignore
-function dispatch(n: Node, ith: i32, nth: i32): void {
+function dispatch(n: Node, ith: i32, nth: i32, claim: usize): void {
   switch (n.op) {
-    case Op.MUL_MAT: return mulMat(n, ith, nth);
+    case Op.MUL_MAT: return mulMat(n, ith, nth, claim);
     case Op.MUL_MAT_ID: return mulMatId(n, ith, nth);
     case Op.FLASH_ATTN_EXT: return flashAttnExt(n, ith, nth);
     case Op.DUP:

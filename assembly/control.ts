@@ -34,8 +34,10 @@ import {
   CTRL_RECORDS,
   CTRL_SLEEPERS,
   CTRL_SPIN,
+  GROUP_MAX,
   Status,
 } from "./abi";
+import { clearClaims } from "./share";
 
 const KIND_COMPUTE = 1;
 const KIND_LEAVE = 2;
@@ -45,6 +47,9 @@ const KIND_TOUCH = 3;
 // never a hang.
 const NAP: i64 = 100_000_000;
 const LONG_NAP: i64 = 60_000_000_000;
+// A worker looks so much longer for the next job than for the others at a barrier: between two tokens thread 0 chooses one,
+// and to be woken takes as long again. At a barrier somebody has lost his core, and may want this one.
+const BETWEEN_JOBS: i32 = 10;
 // Bytes of the smallest page of any system.
 const SYSTEM_PAGE: usize = 4096;
 // What atomic.wait returns when nobody woke the sleeper.
@@ -86,14 +91,15 @@ export function barrier(nth: i32): bool {
     const arrived = atomic.add<i32>(CTRL_PHASE, 1) + 1;
     const missing = (nth - (arrived % nth)) % nth;
     if (missing == 0) wake(CTRL_PHASE);
-    else if (!sleepUntil(CTRL_PHASE, arrived + missing, load<i32>(CTRL_PATIENCE), NAP)) giveUp();
+    else if (!sleepUntil(CTRL_PHASE, arrived + missing, 1, load<i32>(CTRL_PATIENCE), NAP)) giveUp();
   }
   return atomic.load<i32>(CTRL_ERROR) == Status.OK;
 }
 
-// Returns once the count in the cell has come to `goal`; false after `naps` naps in vain.
-function sleepUntil(cell: usize, goal: i32, naps: i32, nap: i64): bool {
-  for (let i = load<i32>(CTRL_SPIN); i > 0; i--) {
+// Returns once the count in the cell has come to `goal`; false after `naps` naps in vain. Before the first one it looks
+// `spins` times as often as at a barrier.
+function sleepUntil(cell: usize, goal: i32, spins: i32, naps: i32, nap: i64): bool {
+  for (let i = spins * load<i32>(CTRL_SPIN); i > 0; i--) {
     if (atomic.load<i32>(cell) - goal >= 0) return true;
   }
   for (let count = atomic.load<i32>(cell); count - goal < 0; count = atomic.load<i32>(cell)) {
@@ -133,6 +139,7 @@ export function post(records: usize, first: i32, last: i32, nth: i32): void {
   store<i32>(CTRL_FIRST, first);
   store<i32>(CTRL_LAST, last);
   store<i32>(CTRL_NTH, nth);
+  clearClaims(0, 2 * GROUP_MAX);
   atomic.store<i32>(CTRL_PHASE, 0);
   handOut(KIND_COMPUTE);
 }
@@ -184,7 +191,7 @@ export function done(): void {
 
 /** Thread 0 waits until the other `nth - 1` have finished. Returns a Status. */
 export function join(nth: i32): i32 {
-  if (nth > 1 && !sleepUntil(CTRL_DONE, nth - 1, load<i32>(CTRL_PATIENCE), NAP)) {
+  if (nth > 1 && !sleepUntil(CTRL_DONE, nth - 1, 1, load<i32>(CTRL_PATIENCE), NAP)) {
     giveUp();
     return Status.TIMEOUT;
   }
@@ -205,7 +212,7 @@ export function ready(): void {
 export function nextJob(seen: i32): i32 {
   while (
     atomic.load<i32>(CTRL_KIND) != KIND_LEAVE &&
-    !sleepUntil(CTRL_JOB, seen + 1, i32.MAX_VALUE, LONG_NAP)
+    !sleepUntil(CTRL_JOB, seen + 1, BETWEEN_JOBS, i32.MAX_VALUE, LONG_NAP)
   );
   return atomic.load<i32>(CTRL_KIND) == KIND_LEAVE ? -1 : atomic.load<i32>(CTRL_JOB);
 }

@@ -1,12 +1,10 @@
 // Our own engine in two ways, A B B A: `npm run ours -- --vary build` (baseline against relaxed: the bars are 0.45 of the
-// prompt rate and 0.5 of the generation rate) or `--vary threads` (two against one: 1.85 for the prompt; for generation
-// 0.9 of what the read roofs of one and two threads allow) or `--vary vectors` (256 bits against 128) [--shapes 0.5b] [--types Q4_0] [--rounds N] [--reps N] [--pp N]
-// [--tg N] [--models DIR] [--json]. Each round is a process of its own. Ratios are of medians and, which other load on the
-// machine distorts less, of the best repetitions.
+// prompt rate and 0.5 of the generation rate) or `--vary vectors` (256 bits against 128) [--shapes 0.5b] [--types Q4_0]
+// [--rounds N] [--reps N] [--pp N] [--tg N] [--models DIR] [--json]. Each round is a process of its own. Ratios are of
+// medians and, which other load on the machine distorts less, of the best repetitions.
 import { parseArgs } from "node:util";
 import { inTurn, median, report, round, runChild, type Spent } from "./measure.ts";
 import type { Job, Times } from "./peers/engine.ts";
-import { readRoof } from "./roof.ts";
 import { model, MODELS } from "./synthesize.ts";
 
 const { values } = parseArgs({
@@ -32,7 +30,6 @@ const [rounds, reps, pp, tg] = [values.rounds, values.reps, values.pp, values.tg
 /** What is varied, in two ways: the ratio is the first over the second. */
 const VARIED: Readonly<Record<string, Readonly<Record<string, Partial<Job>>>>> = {
   build: { simd: { wasm: "simd", threads: 1 }, relaxed: { wasm: "relaxed", threads: 1 } },
-  threads: { "2 threads": { threads: 2 }, "1 thread": { threads: 1 } },
   vectors: { "256 bits": { vectors: 256, threads: 1 }, "128 bits": { vectors: 128, threads: 1 } },
 };
 const WAYS = VARIED[values.vary] ?? {};
@@ -80,10 +77,4 @@ for (const shape of values.shapes.split(",")) {
     rows.push(...rowsOf(`${shape}-${type}`, await measure(model(values.models, shape, type))));
   }
 }
-const roofs = values.vary === "threads" ? [await readRoof(1), await readRoof(2)] : [];
-const more =
-  roofs.length === 0
-    ? {}
-    : { "read roof GB/s": roofs.map(round), "roof ratio": round(roofs[1]! / roofs[0]!) };
-if (!values.json && roofs.length > 0) console.log(more);
-report("ours", rows, { vary: values.vary, pp, tg, rounds, reps, ...more });
+report("ours", rows, { vary: values.vary, pp, tg, rounds, reps });

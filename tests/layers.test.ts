@@ -20,8 +20,8 @@ const TS_TIERS = [
 ];
 const ASSEMBLY_TIERS = [
   ["abi"],
-  ["node", "control", "region"],
-  ["math"],
+  ["node", "share", "region"],
+  ["math", "control"],
   ["quants"],
   ["matmul"],
   ["kernels", "plan"],

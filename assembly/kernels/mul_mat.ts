@@ -1,7 +1,7 @@
 // MUL_MAT: dst[m, n] = sum over k of a[k, m] * b[k, n], a repeated over dimensions 2 and 3 of b.
 //
-// Work is split by rows of a (pairs of quads where they are interleaved), in contiguous shares; each thread spreads out
-// (or converts) the columns it needs in its own scratch. Up to three columns: row by row, so that weights are read once
+// Work is split by rows of a (pairs of quads where they are interleaved): of one matrix in parts that threads take as they
+// come, of several in contiguous shares. Each thread spreads out (or converts) the columns it needs in its own scratch. Up to three columns: row by row, so that weights are read once
 // as one stream. More: panels of eight rows. All ways sum an element in the same order.
 
 import { Flag, Type } from "../abi";
@@ -35,6 +35,7 @@ import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_ti
 import { SIX, tile, tileSix, tileTwelve } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
+import { nextPart, partEnd } from "../share";
 import { PAIR_ROWS } from "../quants/quad";
 import { isWide } from "../quants/super";
 
@@ -49,8 +50,12 @@ const ELEMENTS: i32 = 1 << 20;
 const SIX_COLUMNS: i32 = 12;
 // Rows that go through all columns before the next ones, when there are two or three columns.
 const ROW_CHUNK: i32 = 16;
+// Bytes of weights, times columns, that a thread takes at least, and of a matrix that is not worth it: shared out at once.
+const PART_BYTES: i64 = 1 << 16;
+const SMALL_BYTES: i64 = 1 << 21;
 
-export function mulMat(n: Node, ith: i32, nth: i32): void {
+/** `claim`: where threads take their parts, 0 for one thread alone (share.ts). */
+export function mulMat(n: Node, ith: i32, nth: i32, claim: usize): void {
   const a = n.src0!;
   const n1 = n.ne2 * n.ne3 > 1 ? n.ne1 : liveOf(n, n.ne1);
   const n2 = n.ne3 > 1 ? n.ne2 : n.ne2 > 1 ? liveOf(n, n.ne2) : 1;
@@ -64,14 +69,17 @@ export function mulMat(n: Node, ith: i32, nth: i32): void {
   const total = <i64>units * n2 * n3;
   if (n1 <= 0 || total <= 0) return;
   const scratch = n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith;
+  const small = <i64>rows * a.nb1 * n1 < SMALL_BYTES;
+  if (claim != 0 && !small && total == units && n1 <= columnsOf(a)) {
+    return product(n, 0, 0, n1, 0, units, unit, claim, nth, scratch);
+  }
   let u = <i32>((total * ith) / nth);
   const end = <i32>((total * (ith + 1)) / nth);
   while (u < end) {
     const batch = u / units;
     const first = u % units;
     const last = min(units, first + end - u);
-    const scale = panels ? 1 : unit;
-    product(n, batch % n2, batch / n2, n1, first * scale, last * scale, panels, scratch);
+    product(n, batch % n2, batch / n2, n1, first, last, unit, 0, 1, scratch);
     u += last - first;
   }
 }
@@ -88,7 +96,7 @@ function liveOf(n: Node, ne: i32): i32 {
   return live == null ? ne : max(0, min(ne, load<i32>(live.data)));
 }
 
-// Rows or panels [first, last) of one matrix.
+// Units [first, last) of one matrix, of `unit` rows each; with a claim those of them that fall to this thread.
 function product(
   n: Node,
   i2: i32,
@@ -96,7 +104,9 @@ function product(
   n1: i32,
   first: i32,
   last: i32,
-  panels: bool,
+  unit: i32,
+  claim: usize,
+  nth: i32,
   scratch: usize,
 ): void {
   const a = n.src0!;
@@ -105,17 +115,50 @@ function product(
   const pb = rowAt(b, 0, i2, i3);
   const pd = rowAt(n, 0, i2, i3);
   const step = columnsOf(a);
+  const panels = n1 >= PANEL_COLUMNS;
+  const least = <i32>max<i64>(1, PART_BYTES / (<i64>unit * a.nb1 * n1));
   for (let c = 0; c < n1; c += step) {
     const columns = min(step, n1 - c);
-    const px = pb + <usize>c * b.nb1;
     const py = pd + <usize>c * n.nb1;
-    if (blockSize(a.type) > 1) {
-      if (panels) quantPanels(n, pa, px, py, columns, first, last, scratch);
-      else quantRows(n, pa, px, py, columns, first, last, scratch);
-    } else {
-      if (panels) floatPanels(n, pa, px, py, columns, first, last, scratch);
-      else floatRows(n, pa, px, py, columns, first, last, scratch);
+    const px = spread(n, pb + <usize>c * b.nb1, columns, panels, scratch);
+    let end = first;
+    for (let u = first; (u = nextPart(claim, end, last, nth, least)) < last;) {
+      end = partEnd(claim, u, last, nth, least);
+      timesRows(n, pa, px, py, columns, u * unit, min(a.ne1, end * unit), panels, scratch);
     }
+  }
+}
+
+// Columns at pb as the kernels want them; returns where floats stand.
+function spread(n: Node, pb: usize, columns: i32, panels: bool, scratch: usize): usize {
+  const a = n.src0!;
+  if (blockSize(a.type) == 1) {
+    const converted = scratch + (panels ? 2 * PARTIAL_BYTES + panelBytesF(a.ne0) : TAIL_BYTES);
+    return plainColumns(n.src1!, pb, a.ne0, columns, converted);
+  }
+  if (panels) spreadGroups(n, pb, columns, sixColumns(a, columns), scratch);
+  else spreadColumns(n, pb, columns, scratch);
+  return 0;
+}
+
+// Rows [first, last) times the columns that are spread.
+function timesRows(
+  n: Node,
+  pa: usize,
+  px: usize,
+  pd: usize,
+  columns: i32,
+  first: i32,
+  last: i32,
+  panels: bool,
+  scratch: usize,
+): void {
+  if (blockSize(n.src0!.type) > 1) {
+    if (panels) quantPanels(n, pa, pd, columns, first, last, scratch);
+    else quantRows(n, pa, pd, columns, first, last, scratch);
+  } else {
+    if (panels) floatPanels(n, pa, px, pd, columns, first, last, scratch);
+    else floatRows(n, pa, px, pd, columns, first, last, scratch);
   }
 }
 
@@ -132,23 +175,23 @@ function hasSupers(a: Node): bool {
 }
 
 // Scratch: the columns.
-function quantRows(
-  n: Node,
-  pa: usize,
-  pb: usize,
-  pd: usize,
-  columns: i32,
-  first: i32,
-  last: i32,
-  scratch: usize,
-): void {
+function spreadColumns(n: Node, pb: usize, columns: i32, scratch: usize): void {
   const a = n.src0!;
-  const column = hasSupers(a)
-    ? superColumnBytes(splitFor(a.type, inQuads(a), false), a.ne0 >> 8)
-    : columnBytes(spreadFor(a.type, inQuads(a), false), a.ne0 >> 5);
+  const column = columnBytesOf(a);
   for (let c = 0; c < columns; c++) {
     spreadColumn(a, pb + <usize>c * n.src1!.nb1, column, scratch + <usize>c * column);
   }
+}
+
+function columnBytesOf(a: Node): usize {
+  return hasSupers(a)
+    ? superColumnBytes(splitFor(a.type, inQuads(a), false), a.ne0 >> 8)
+    : columnBytes(spreadFor(a.type, inQuads(a), false), a.ne0 >> 5);
+}
+
+function quantRows(n: Node, pa: usize, pd: usize, columns: i32, first: i32, last: i32, scratch: usize): void {
+  const a = n.src0!;
+  const column = columnBytesOf(a);
   const chunk = columns == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
     const rows = min(chunk, last - r);
@@ -187,7 +230,6 @@ function dots(a: Node, pw: usize, rows: i32, px: usize, py: usize): void {
 function quantPanels(
   n: Node,
   pa: usize,
-  pb: usize,
   pd: usize,
   columns: i32,
   first: i32,
@@ -197,10 +239,8 @@ function quantPanels(
   const a = n.src0!;
   const nb = a.ne0 / blockSize(a.type);
   const six = sixColumns(a, columns);
-  spreadGroups(n, pb, columns, six, scratch);
-  for (let u = first; u < last; u++) {
-    const r = u * PANEL_ROWS;
-    const rows = min(PANEL_ROWS, a.ne1 - r);
+  for (let r = first; r < last; r += PANEL_ROWS) {
+    const rows = min(PANEL_ROWS, last - r);
     const pw = pa + <usize>r * a.nb1;
     const end = pa + <usize>(a.ne1 - 1) * a.nb1 + 1; // of a view the last row may be the last bytes of memory
     unpack(a, pw, rows, nb, scratch + TILE_PAIR_BYTES);
@@ -341,16 +381,17 @@ function storeTile(pt: usize, step: usize, columns: i32, rows: i32, py: usize, n
   }
 }
 
-// Column c of a matrix as contiguous f32: in place, or converted to scratch.
+// Are columns of a matrix taken in place? Others are converted to contiguous f32.
 @inline
 function isPlain(b: Node): bool {
   return b.type == Type.F32;
 }
 
+// Scratch: what dotRowsF needs, then converted columns.
 function floatRows(
   n: Node,
   pa: usize,
-  pb: usize,
+  px: usize,
   pd: usize,
   columns: i32,
   first: i32,
@@ -358,10 +399,8 @@ function floatRows(
   scratch: usize,
 ): void {
   const a = n.src0!;
-  const b = n.src1!;
   const k = a.ne0;
-  const px = plainColumns(b, pb, k, columns, scratch + TAIL_BYTES);
-  const nbx: usize = isPlain(b) ? <usize>b.nb1 : (<usize>k) << 2;
+  const nbx = columnStep(n.src1!, k);
   const chunk = columns == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
     const rows = min(chunk, last - r);
@@ -371,6 +410,11 @@ function floatRows(
       dotRowsF(a.type, pw, a.nb1, rows, k, px + <usize>c * nbx, scratch, py);
     }
   }
+}
+
+// Bytes between columns of floats.
+function columnStep(b: Node, k: i32): usize {
+  return isPlain(b) ? <usize>b.nb1 : (<usize>k) << 2;
 }
 
 function plainColumns(b: Node, pb: usize, k: i32, columns: i32, scratch: usize): usize {
@@ -385,7 +429,7 @@ function plainColumns(b: Node, pb: usize, k: i32, columns: i32, scratch: usize):
 function floatPanels(
   n: Node,
   pa: usize,
-  pb: usize,
+  px: usize,
   pd: usize,
   columns: i32,
   first: i32,
@@ -393,16 +437,13 @@ function floatPanels(
   scratch: usize,
 ): void {
   const a = n.src0!;
-  const b = n.src1!;
   const k = a.ne0;
   const panel = scratch + 2 * PARTIAL_BYTES;
-  const px = plainColumns(b, pb, k, columns, panel + panelBytesF(k));
-  const nbx: usize = isPlain(b) ? <usize>b.nb1 : (<usize>k) << 2;
+  const nbx = columnStep(n.src1!, k);
   const lastColumn = px + <usize>(columns - 1) * nbx;
   const pairs = pairsVectors() ? columns : 0;
-  for (let u = first; u < last; u++) {
-    const r = u * PANEL_ROWS;
-    const rows = min(PANEL_ROWS, a.ne1 - r);
+  for (let r = first; r < last; r += PANEL_ROWS) {
+    const rows = min(PANEL_ROWS, last - r);
     packPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, k, panel);
     let c = 0;
     for (; c + 8 <= pairs; c += 8) {

@@ -8,6 +8,7 @@
 
 import {
   Flag,
+  GROUP_MAX,
   MAX_SRC,
   NODE_BYTES,
   NODE_DATA,
@@ -29,8 +30,6 @@ import type { Arena } from "./arena.ts";
 export const SOLO_WORK = 8192;
 /** Work from which a product is shared out although it is small, beside a larger one: that costs no meeting. */
 const SIDE_WORK = 2048;
-/** Nodes between two meetings at most: each is compared with all since the last one. */
-const GROUP_MAX = 64;
 /** Columns up to which products of the same activations are moved side by side; with more a meeting does not matter. */
 const BESIDE_COLUMNS = 4;
 
