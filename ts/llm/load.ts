@@ -32,6 +32,7 @@ import {
   planModel,
   readModelHeader,
 } from "./plan_model.ts";
+import { WarmUp } from "./warm_up.ts";
 
 /** Options of a load: its own, the context's, and those of the engine it makes. */
 export interface LoadOptions
@@ -50,6 +51,10 @@ export interface LoadOptions
   /** hears of the bytes loaded */
   readonly onProgress?: ProgressListener | undefined;
 }
+
+/** Bytes read before it is asked whether reading leaves time to warm up, and bytes a ms below which it does. */
+const LOOK_BYTES = 2 ** 23;
+const SLOW_BYTES = 1e5;
 
 /** Part of the layers that stay on a device which had too little memory for all. */
 const FEWER = 0.75;
@@ -135,8 +140,15 @@ interface Taken {
   readonly plan: ModelPlan;
   readonly memory: Allocation;
   readonly quads: Quads;
-  /** gives back what {@link holdRest} holds */
-  readonly release: () => void;
+  readonly rest: Rest;
+}
+
+/** Room of the arena that is kept for what comes after the weights. */
+interface Rest {
+  /** gives it back, and the windows; may be called twice */
+  release(): void;
+  /** lends some of it: what `take` takes must be given back before the rest */
+  lend<T>(take: (room: number) => T): T;
 }
 
 /** Leafs that shall lie in quads, and their way there. */
@@ -174,16 +186,16 @@ async function takeFor(engine: Engine, plan: ModelPlan, layout: LoadOptions["lay
   arena.ensure(sizes.total);
   const used = arena.usedBytes;
   const memory = engine.allocate([...weights.values()], "weights");
-  let release = (): void => undefined;
+  let rest: Rest | undefined;
   try {
-    const rest = sizes.total - (arena.usedBytes - used);
-    const quads = quadsOf(engine, plan, layout, rest);
-    release = holdRest(engine, quads.windows, rest);
+    const room = sizes.total - (arena.usedBytes - used);
+    const quads = quadsOf(engine, plan, layout, room);
+    rest = holdRest(engine, quads.windows, room);
     await memory.ready();
     await engine.probe(plan.rest);
-    return { plan, memory, quads, release };
+    return { plan, memory, quads, rest };
   } catch (error) {
-    release();
+    rest?.release();
     memory.dispose();
     throw error;
   }
@@ -197,22 +209,35 @@ function quadsOf(engine: Engine, plan: ModelPlan, layout: LoadOptions["layout"],
 
 // Keeps the room of what comes after the weights, so that another load meanwhile does not count on it. The windows are in
 // front of it: memory behind them stays fresh.
-function holdRest({ arena }: Engine, windows: QuadWindows, nBytes: number): () => void {
+function holdRest({ arena }: Engine, windows: QuadWindows, nBytes: number): Rest {
+  const room = nBytes - windows.nBytes;
+  let release = (): void => undefined;
   try {
-    const release = arena.hold(nBytes - windows.nBytes);
-    return () => {
-      release();
-      windows.free();
-    };
+    release = arena.hold(room);
   } catch (error) {
     windows.free();
     throw error;
   }
+  return {
+    release: () => {
+      release();
+      windows.free();
+    },
+    lend: (take) => {
+      release();
+      const before = arena.usedBytes;
+      try {
+        return take(room);
+      } finally {
+        release = arena.hold(room - (arena.usedBytes - before));
+      }
+    },
+  };
 }
 
 async function load(
   engine: Engine,
-  { plan, memory, quads, release }: Taken,
+  { plan, memory, quads, rest }: Taken,
   source: ByteSource,
   options: LoadOptions,
   open: () => Promise<OpenGguf>,
@@ -220,8 +245,8 @@ async function load(
   let context: Context | undefined;
   let embedder: Embedder | undefined;
   try {
-    await readWeights(engine, { plan, memory, quads }, source, options);
-    release();
+    await readWeights(engine, { plan, memory, quads, rest }, source, options);
+    rest.release();
     await engine.arrived; // long since, unless the model is tiny
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
     embedder = new Embedder(engine, plan);
@@ -229,7 +254,7 @@ async function load(
     const ownsEngine = engine !== options.engine;
     return new Model(engine, plan, { memory, context, embedder, reload, ownsEngine });
   } catch (error) {
-    release();
+    rest.release();
     embedder?.dispose();
     context?.dispose();
     memory.dispose();
@@ -254,7 +279,7 @@ async function loadAgain(
     const quads = quadsOf(engine, plan, layout, engine.arena.report().free);
     ({ windows } = quads);
     await memory.ready();
-    await readWeights(engine, { plan, memory, quads }, source, {});
+    await readWeights(engine, { plan, memory, quads, rest: undefined }, source, {});
     return memory;
   } catch (error) {
     memory.dispose();
@@ -268,7 +293,7 @@ async function loadAgain(
 // Matrices are put in quads on their way, and before graphs are planned: their records carry the layout.
 async function readWeights(
   engine: Engine,
-  { plan, memory, quads }: Pick<Taken, "plan" | "memory" | "quads">,
+  { plan, memory, quads, rest }: Omit<Taken, "rest"> & { readonly rest: Rest | undefined },
   source: ByteSource,
   { signal, onProgress }: LoadOptions,
 ): Promise<void> {
@@ -281,12 +306,26 @@ async function readWeights(
     return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => bytes };
   });
   const endTouch = touchFirst(engine.backend, memory.buffers);
+  const start = performance.now();
+  let warmUp: WarmUp | undefined;
+  let looked = rest === undefined;
+  // Whoever reads as fast as memory can be filled has no time to spare.
+  const look = (loaded: number): void => {
+    if (looked || loaded < LOOK_BYTES) return;
+    looked = true;
+    if (loaded > SLOW_BYTES * (performance.now() - start)) return;
+    warmUp = rest!.lend((room) => WarmUp.start(engine, plan, quads.leafs.size > 0, room / 2));
+  };
   try {
     await source.load(parts, {
       signal,
-      onProgress: (loaded, total) => onProgress?.({ phase: "load", loaded, total }),
+      onProgress: (loaded, total) => {
+        look(loaded);
+        onProgress?.({ phase: "load", loaded, total });
+      },
     });
   } finally {
+    await warmUp?.end();
     endTouch();
   }
   for (const f of after) f();

@@ -91,6 +91,33 @@ export class FileWeights<T extends StoredTensor> implements Weights {
   }
 }
 
+/** Leafs with the names and types of a file's tensors, in the shapes that are asked for. */
+export class ShapedWeights implements Weights {
+  /** those that were asked for */
+  readonly used: Map<string, Tensor> = new Map();
+  readonly #types = new Map<string, Type>();
+
+  constructor(tensors: Iterable<StoredTensor>) {
+    for (const tensor of tensors) this.#types.set(tensor.name, loadedType(tensor));
+  }
+
+  has(name: string): boolean {
+    return this.#types.has(name);
+  }
+
+  rows(): number {
+    return 1;
+  }
+
+  get(spec: WeightSpec): Tensor {
+    const type = this.#types.get(spec.name);
+    if (type === undefined) throw missingTensor(spec);
+    const t = this.used.get(spec.name) ?? leaf(spec.name, type, spec.ne);
+    this.used.set(spec.name, t);
+    return t;
+  }
+}
+
 /** The weights of a model whose file has been checked. */
 export class LoadedWeights implements Weights {
   readonly #byName: ReadonlyMap<string, Tensor>;

@@ -10,7 +10,7 @@ import { type KvCache, kvCache } from "../cache.ts";
 import { hparam } from "../hparam.ts";
 import type { Metadata } from "../metadata.ts";
 import { type Params, type Pooling, readArch } from "../params.ts";
-import { FileWeights, LoadedWeights, type StoredTensor } from "../weights.ts";
+import { FileWeights, LoadedWeights, ShapedWeights, type StoredTensor, type Weights } from "../weights.ts";
 import type { Arch } from "./arch.ts";
 import { ARCHS } from "./archs.ts";
 import { Net } from "./net.ts";
@@ -68,8 +68,29 @@ export function loadParams(meta: Metadata): Params {
  * @throws {FormatError} missing-tensor, shape-mismatch, vocab-mismatch, unsupported-type, unsupported-arch, bad-hparam
  */
 export function loadTensors<T extends StoredTensor>(p: Params, tensors: Iterable<T>): Map<string, T> {
-  const arch = archOf(p.arch);
   const weights = new FileWeights(tensors);
+  askAll(p, weights);
+  const used = weights.used(p.arch, (name) => isPredictLayer(name, p));
+  if (archOf(p.arch).wholeHeads === true && p.nRot !== p.headDimK) {
+    throw hparam(`${p.arch}.rope.dimension_count`, p.nRot, `the head size ${p.headDimK}`);
+  }
+  return used;
+}
+
+/**
+ * Leafs for a model of other sizes than the file's: names and types as in the file, shapes as the parameters want them.
+ *
+ * @throws as {@link loadTensors}; {@link GraphError} where the sizes do not go together
+ */
+export function leafsFor(p: Params, tensors: Iterable<StoredTensor>): Map<string, Tensor> {
+  const weights = new ShapedWeights(tensors);
+  askAll(p, weights);
+  return weights.used;
+}
+
+// Builds the graphs of an architecture, which asks for its weights.
+function askAll(p: Params, weights: Weights): void {
+  const arch = archOf(p.arch);
   const g = new GraphBuilder();
   const net = new Net(
     p.causal
@@ -81,11 +102,6 @@ export function loadTensors<T extends StoredTensor>(p: Params, tensors: Iterable
   arch.project?.(net, rows);
   if (p.pooling === "rank" || net.has("cls.weight") || net.has("cls.output.weight"))
     arch.classify?.(net, rows);
-  const used = weights.used(p.arch, (name) => isPredictLayer(name, p));
-  if (arch.wholeHeads === true && p.nRot !== p.headDimK) {
-    throw hparam(`${p.arch}.rope.dimension_count`, p.nRot, `the head size ${p.headDimK}`);
-  }
-  return used;
 }
 
 // Is it a weight of the layers that predict further tokens?
