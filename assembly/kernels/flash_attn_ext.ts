@@ -4,16 +4,18 @@
 //   mask F16 or F32 [KV, >= N, Hm, Sm], sinks F32 [H], length I32 [2] = {live cells, position of token 0},
 //   spans I32 [2, >= N] = {first cell, end} that a token may see; the token's own cell has its index
 //
-// A row is one token of one head. Up to ROWS rows go through tiles of CELLS cells together; cells that are not f32 are
-// converted once for all of them. Tiles start at multiples of CELLS, counted from the first cell of a span. A row's
-// result depends on its own cells only, so a batch, a single token and any number of threads give the same bits. Cells
-// that a row does not see are never read for it; cells that no row sees are never read at all.
+// A row is one token of one head. Up to ROWS rows go together through stretches of STRETCH cells, which start at multiples
+// of that, counted from the first cell of a span: scores of all cells, then weights, then the sum of values. Cells that are
+// not f32 are converted once for all rows, CELLS at a time; those of F16 are read where they are if few rows want them and
+// all are finite. A row's result depends on its own cells only, so a batch, a single token and any number of threads give
+// the same bits. Cells that a row does not see are never read for it; cells that no row sees are never read at all.
 //
 // The rows are those of one KV head, or of a single token those of several: a cache keeps the heads of a cell side by
 // side, and is read as one stream then. Head by head, every cell of every head would be a cache miss.
 //
 // Scratch of a thread, with `rows` the least of ROWS and all rows:
-// Work | Row[rows] | scores [rows] | q [rows] | accumulators [rows] | tile [CELLS][heads], of keys, then of values
+// Work | Row[rows] | scores [rows] | q [rows] | accumulators [rows] | partial sums | tile [CELLS][heads], of keys, then of
+// values
 
 import { AttnParam, Type } from "../abi";
 import { F16_SHIFT, f16RowsFinite, f16RowsToF32, f16ToF32 } from "../math/f16";
@@ -233,11 +235,12 @@ function open(n: Node, w: Work, x: Node, nbs: usize, j: i32, c: i32, end: i32): 
   const heads = (w.head + w.units - 1) / w.shared + 1 - head;
   const p = rowAt(x, j + c, head, w.sequence / (n.ne3 / x.ne3));
   const bytes = offsetOf(x.type, x.nb0, x.ne0);
-  const count = min(w.shift ? STRETCH : CELLS, end - c);
+  let count = end - c;
+  w.half = ASC_FEATURE_RELAXED_SIMD && w.shift && finite(x, p, heads, bytes, count);
+  if (!w.half) count = min(count, CELLS); // the buffer holds no more
   w.from = c;
   w.to = c + count;
   const padded = (<usize>x.ne0) << 2 != nbs;
-  w.half = ASC_FEATURE_RELAXED_SIMD && w.shift && finite(x, p, heads, bytes, count);
   // far rows of a tile would share few lines of the cache
   const there = w.half || (x.type == Type.F32 && !padded && x.nb1 < CELL_BYTES);
   w.step = there ? <usize>x.nb1 : <usize>heads * nbs;
