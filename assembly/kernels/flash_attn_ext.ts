@@ -16,10 +16,20 @@
 // Work | Row[rows] | scores [rows] | q [rows] | accumulators [rows] | tile [CELLS][heads], of keys, then of values
 
 import { AttnParam, Type } from "../abi";
-import { f16RowsToF32, f16ToF32 } from "../math/f16";
-import { exp4, tanh4 } from "../math/exp";
-import { loadLanes } from "../math/lanes";
-import { accumulate, accumulateTwo, highest, scores, scoresOfTwo, weigh } from "../matmul/attention";
+import { F16_SHIFT, f16RowsFinite, f16RowsToF32, f16ToF32 } from "../math/f16";
+import { exp4 } from "../math/exp";
+import { allFinite, clear, scaleRow } from "../math/rows";
+import {
+  PARTIALS,
+  ROWS_F16,
+  ROWS_F32,
+  WEIGHTS,
+  accumulate,
+  capScores,
+  highest,
+  scores,
+  weigh,
+} from "../matmul/attention";
 import { Node, nrows, paramF, paramI, rowAt } from "../node";
 import { dequantizeRow } from "../quants/index";
 import { offsetOf } from "./convert";
@@ -27,14 +37,15 @@ import { alibiSlope } from "./soft_max";
 
 // ts/ops/flash_attn_ext.ts counts scratch with the same numbers.
 const ROWS: i32 = 64;
+// Cells that are converted together.
 const CELLS: i32 = 32;
-// Bytes of the scores of a row, with eight to spare.
-const P_BYTES: usize = 4 * 40;
+// Cells whose weights are found together: a row moves to a new maximum no more often.
+const STRETCH: i32 = 128;
+// Rows of a KV head up to which its cells of F16 are read where they are.
+const SHIFT_ROWS: i32 = 8;
 const WORK_BYTES: usize = 128;
 // Bytes of a cell in a tile are no more, unless one head needs them.
 const CELL_BYTES: u32 = 2048;
-// Cells that are brought into the cache at once, a multiple of CELLS: memory is slow to start on a new stretch.
-const AHEAD: i32 = 128;
 
 /** What all rows of a call share. Pointers to the parts of the scratch. */
 @unmanaged
@@ -43,6 +54,7 @@ class Work {
   p: usize;
   q: usize;
   acc: usize;
+  partials: usize;
   buffer: usize;
   /** bytes of a padded q or k row, and of an accumulator or v row */
   nbd: usize;
@@ -61,11 +73,17 @@ class Work {
   hi: i32;
   /** where tiles are counted from */
   origin: i32;
-  /** the open tile: its cell 0 of w.head, bytes from cell to cell and from head to head, KV heads that share one */
+  /** the open tile: cells [from, to), counted in the stretch; cell 0 of the stretch of w.head, bytes from cell to cell and from head to head, KV heads that share one */
+  from: i32;
+  to: i32;
   tile: usize;
   step: usize;
   apart: usize;
   shared: i32;
+  /** whether it is f16, where it stands */
+  half: bool;
+  /** whether cells count as 2^-112 of what they are (matmul/attention.ts) */
+  shift: bool;
   /** written only */
   seen: u32;
 }
@@ -152,79 +170,119 @@ function layOut(n: Node, scratch: usize): Work {
   w.rows = scratch + WORK_BYTES;
   const rows = <usize>min(ROWS, nrows(n));
   w.p = w.rows + (rows << 6);
-  w.q = w.p + rows * P_BYTES;
+  w.q = w.p + rows * WEIGHTS;
   w.acc = w.q + rows * w.nbd;
-  w.buffer = w.acc + rows * w.nbv;
+  w.partials = w.acc + rows * w.nbv;
+  w.buffer = w.partials + <usize>ROWS_F16 * PARTIALS;
   return w;
 }
 
 // Takes w.count rows through all tiles, from row `first` of the KV head w.head on, `perHead` to a KV head and there
 // token by token.
 function attend(n: Node, w: Work, first: i32, perHead: i32): void {
-  const group = n.ne1 / w.heads;
   w.lo = i32.MAX_VALUE;
   w.hi = 0;
+  w.shift = perHead <= SHIFT_ROWS && readsHalves(n.src1!) && readsHalves(n.src2!);
+  beginAll(n, w, first, perHead);
+  if (w.shift && !allFinite(w.q, <usize>w.count * w.nbd)) {
+    w.shift = false;
+    beginAll(n, w, first, perHead);
+  }
+  const start = w.origin + (max(0, w.lo - w.origin) & ~(STRETCH - 1));
+  for (let j = start; j < w.hi; j += STRETCH) {
+    show(w, j);
+    const from = max(0, w.lo - j);
+    const to = min(STRETCH, w.hi - j);
+    touch(n, w, n.src1!, j, from, to);
+    for (let c = from; c < to; c = w.to) {
+      open(n, w, n.src1!, w.nbd, j, c, to);
+      scoreAll(w, j);
+    }
+    weighAll(n, w, j);
+    touch(n, w, n.src2!, j, from, to);
+    for (let c = from; c < to; c = w.to) {
+      open(n, w, n.src2!, w.nbv, j, c, to);
+      addValues(w, j);
+    }
+  }
+  for (let i = 0; i < w.count; i++) finish(w, rowOf(w, i), n.ne0);
+}
+
+// Sets up w.count rows from row `first` of the KV head w.head on.
+function beginAll(n: Node, w: Work, first: i32, perHead: i32): void {
+  const group = n.ne1 / w.heads;
   for (let i = 0; i < w.count; i++) {
     const own = (first + i) % perHead;
     const head = w.head + (first + i) / perHead;
     rowOf(w, i).head = head;
     begin(n, w, i, own / group, head * group + (own % group), w.sequence);
   }
-  const start = w.origin + (max(0, w.lo - w.origin) & ~(CELLS - 1));
-  for (let j = start; j < w.hi; j += CELLS) {
-    open(n, w, n.src1!, w.nbd, j);
-    weighAll(n, w, j);
-    open(n, w, n.src2!, w.nbv, j);
-    addValues(w, j);
-  }
-  for (let i = 0; i < w.count; i++) finish(w, rowOf(w, i), n.ne0);
 }
 
-// Opens the tile of keys or values that starts at cell j, rows of nbs bytes: where they are, or converted to f32 in the
-// order of memory.
-function open(n: Node, w: Work, x: Node, nbs: usize, j: i32): void {
+// Whether cells can be read as f16 where they are. The baseline build is to stay small.
+@inline
+function readsHalves(x: Node): bool {
+  return ASC_FEATURE_RELAXED_SIMD && x.type == Type.F16 && (x.ne0 & 15) == 0;
+}
+
+// Opens the tile of keys or values from cell c on of the stretch that starts at cell j, rows of nbs bytes: where they
+// are, or converted to f32 in the order of memory.
+function open(n: Node, w: Work, x: Node, nbs: usize, j: i32, c: i32, end: i32): void {
   w.shared = w.heads / x.ne2;
   const head = w.head / w.shared;
   const heads = (w.head + w.units - 1) / w.shared + 1 - head;
-  const from = max(j, w.lo);
-  const p = rowAt(x, from, head, w.sequence / (n.ne3 / x.ne3));
+  const p = rowAt(x, j + c, head, w.sequence / (n.ne3 / x.ne3));
   const bytes = offsetOf(x.type, x.nb0, x.ne0);
-  const stretch = (j - w.origin) & (AHEAD - 1);
-  if (stretch == 0 || from == w.lo)
-    touch(w, p, x.nb1, <usize>(heads - 1) * x.nb2 + bytes, min(w.hi, j - stretch + AHEAD) - from);
+  const count = min(w.shift ? STRETCH : CELLS, end - c);
+  w.from = c;
+  w.to = c + count;
   const padded = (<usize>x.ne0) << 2 != nbs;
+  w.half = ASC_FEATURE_RELAXED_SIMD && w.shift && finite(x, p, heads, bytes, count);
   // far rows of a tile would share few lines of the cache
-  const there = x.type == Type.F32 && !padded && x.nb1 < CELL_BYTES;
+  const there = w.half || (x.type == Type.F32 && !padded && x.nb1 < CELL_BYTES);
   w.step = there ? <usize>x.nb1 : <usize>heads * nbs;
   w.apart = there ? <usize>x.nb2 : nbs;
-  w.tile = there ? p - <usize>(from - j) * w.step : w.buffer;
+  w.tile = (there ? p : w.buffer) - <usize>c * w.step;
   if (there) return;
-  const count = min(j + CELLS, w.hi) - from;
-  const py = w.tile + <usize>(from - j) * w.step;
-  if (padded) memory.fill(py, 0, <usize>count * w.step);
-  else if (heads == 1 || <usize>x.nb2 == bytes) return convertRows(x, p, py, w.step, x.ne0 * heads, count);
+  if (padded) memory.fill(w.buffer, 0, <usize>count * w.step);
+  else if (heads == 1 || <usize>x.nb2 == bytes) return convertRows(w, x, p, w.buffer, x.ne0 * heads, count);
   for (let h: usize = 0; h < <usize>heads; h++) {
-    convertRows(x, p + h * x.nb2, py + h * nbs, w.step, x.ne0, count);
+    convertRows(w, x, p + h * x.nb2, w.buffer + h * nbs, x.ne0, count);
   }
 }
 
-// `rows` rows of n elements of x at px to f32 at py, `step` bytes apart.
-function convertRows(x: Node, px: usize, py: usize, step: usize, n: i32, rows: i32): void {
-  if (x.type == Type.F16 && (n & 7) == 0 && f16RowsToF32(px, x.nb1, py, step, n, rows)) return;
-  for (; rows > 0; rows--, px += x.nb1, py += step) dequantizeRow(x.type, px, py, n);
+// `rows` rows of n elements of x at px to f32 at py, w.step bytes apart.
+function convertRows(w: Work, x: Node, px: usize, py: usize, n: i32, rows: i32): void {
+  if (x.type == Type.F16 && !w.shift && (n & 7) == 0 && f16RowsToF32(px, x.nb1, py, w.step, n, rows)) return;
+  for (; rows > 0; rows--, px += x.nb1, py += w.step) {
+    dequantizeRow(x.type, px, py, n);
+    if (w.shift) scaleRow(py, py, n, 1, 1 / F16_SHIFT);
+  }
 }
 
-// Reads `bytes` of each of `rows` rows in the order of memory, so that they are in the cache.
-function touch(w: Work, p: usize, step: usize, bytes: usize, rows: i32): void {
-  if (bytes > step) return;
+// Brings the stretch that starts at cell j into the cache, in the order of memory, unless what reads it first will do.
+function touch(n: Node, w: Work, x: Node, j: i32, from: i32, to: i32): void {
+  const head = w.head / (w.heads / x.ne2);
+  const heads = (w.head + w.units - 1) / (w.heads / x.ne2) + 1 - head;
+  const bytes = <usize>(heads - 1) * x.nb2 + offsetOf(x.type, x.nb0, x.ne0);
+  if (w.shift || bytes > <usize>x.nb1) return;
+  let p = rowAt(x, j + from, head, w.sequence / (n.ne3 / x.ne3));
   let seen: u32 = 0;
-  for (; rows > 0; rows--, p += step) {
+  for (; from < to; from++, p += x.nb1) {
     for (let o: usize = 0; o < bytes; o += 64) seen ^= load<u8>(p + o);
   }
   w.seen = seen; // so that the reads stay
 }
 
-// Cell 0 of the open tile for a row.
+// Whether `rows` cells of some heads at p are finite f16. That brings them into the cache, too.
+function finite(x: Node, p: usize, heads: i32, bytes: usize, rows: i32): bool {
+  if (<usize>x.nb2 == bytes) return f16RowsFinite(p, x.nb1, bytes * heads, rows);
+  let all = true;
+  for (; heads > 0; heads--, p += x.nb2) all = f16RowsFinite(p, x.nb1, bytes, rows) && all;
+  return all;
+}
+
+// Cell 0 of the stretch for a row, as the open tile has it.
 @inline
 function tileOf(w: Work, r: Row): usize {
   return w.tile + <usize>(r.head / w.shared - w.head / w.shared) * w.apart;
@@ -237,7 +295,7 @@ function begin(n: Node, w: Work, i: i32, t: i32, h: i32, s: i32): void {
   const r = rowOf(w, i);
   r.q = w.q + <usize>i * w.nbd;
   r.acc = w.acc + <usize>i * w.nbv;
-  r.p = w.p + <usize>i * P_BYTES;
+  r.p = w.p + <usize>i * WEIGHTS;
   r.mask = mask == null ? 0 : rowAt(mask, t, h % mask.ne2, s % mask.ne3);
   r.out = rowAt(n, h, t, s);
   r.slope = alibiSlope(paramF(n, AttnParam.MAX_BIAS), h, n.ne1);
@@ -250,19 +308,8 @@ function begin(n: Node, w: Work, i: i32, t: i32, h: i32, s: i32): void {
     w.hi = max(w.hi, r.hi);
   }
   if ((q.ne0 & 15) != 0) clear(r.q, w.nbd);
-  scaleRow(rowAt(q, t, h, s), r.q, q.ne0, w.scale);
+  scaleRow(rowAt(q, t, h, s), r.q, q.ne0, w.scale, w.shift ? F16_SHIFT : 1);
   clear(r.acc, w.nbv);
-}
-
-// `n` f32 at px times f to py, zeros up to the next multiple of four.
-function scaleRow(px: usize, py: usize, n: i32, f: f32): void {
-  const s = f32x4.splat(f);
-  for (; n >= 4; n -= 4, px += 16, py += 16) v128.store(py, f32x4.mul(v128.load(px), s));
-  if (n > 0) v128.store(py, f32x4.mul(loadLanes(Type.F32, px, 4, n), s));
-}
-
-function clear(p: usize, bytes: usize): void {
-  for (const end = p + bytes; p < end; p += 16) v128.store(p, f32x4.splat(0));
 }
 
 // Cells that token t may see: those of its span, or up to its position in a sequence, or all; inside the window.
@@ -288,7 +335,7 @@ function setRange(n: Node, r: Row, t: i32): void {
   if (both) r.hi = min(r.hi, r.own + window / 2 + 1);
 }
 
-// Cells that a row sees of the tile that starts at cell j: [from, to), counted in the tile.
+// Cells that a row sees of the stretch that starts at cell j: [from, to), counted in the stretch.
 @inline
 function fromOf(r: Row, j: i32): i32 {
   return max(r.lo - j, 0);
@@ -297,25 +344,55 @@ function fromOf(r: Row, j: i32): i32 {
 
 @inline
 function toOf(r: Row, j: i32): i32 {
-  return min(r.hi - j, CELLS);
+  return min(r.hi - j, STRETCH);
 }
 
-// Weights of all rows in the open tile of keys, which starts at cell j: two rows at a time where both see cells of it.
-function weighAll(n: Node, w: Work, j: i32): void {
-  for (let i = 0; i < w.count;) {
-    const r = rowOf(w, i++);
+// Which rows see something of the stretch that starts at cell j.
+function show(w: Work, j: i32): void {
+  for (let i = 0; i < w.count; i++) {
+    const r = rowOf(w, i);
     r.shown = fromOf(r, j) < toOf(r, j);
-    if (!r.shown) continue;
-    const s = rowOf(w, i);
-    const pk = tileOf(w, r);
-    if (i < w.count && s.head == r.head && fromOf(s, j) < toOf(s, j)) {
-      const a = min(fromOf(r, j), fromOf(s, j));
-      const b = max(toOf(r, j), toOf(s, j));
-      scoresOfTwo(r.q, s.q, w.nbd, pk, w.step, a, b, r.p, s.p);
-      s.shown = true;
-      i++;
-    } else scores(r.q, w.nbd, pk, w.step, fromOf(r, j), toOf(r, j), r.p);
   }
+}
+
+// How many rows from row i on go together through the open tile: shown ones of one KV head. None if row i is not shown.
+function together(w: Work, i: i32): i32 {
+  if (!rowOf(w, i).shown) return 0;
+  const head = rowOf(w, i).head;
+  const most = w.half ? ROWS_F16 : ROWS_F32;
+  let n = 1;
+  while (n < most && i + n < w.count && rowOf(w, i + n).shown && rowOf(w, i + n).head == head) n++;
+  return n;
+}
+
+// Scores of the open tile of keys.
+function scoreAll(w: Work, j: i32): void {
+  for (let i = 0; i < w.count;) {
+    const rows = together(w, i);
+    if (rows > 0) scoreRows(w, i, rows, j);
+    i += max(1, rows);
+  }
+}
+
+// Products of `rows` rows from row i on with all cells that one of them sees.
+function scoreRows(w: Work, i: i32, rows: i32, j: i32): void {
+  const r = rowOf(w, i);
+  let a = fromOf(r, j);
+  let b = toOf(r, j);
+  for (let k = 1; k < rows; k++) {
+    a = min(a, fromOf(rowOf(w, i + k), j));
+    b = max(b, toOf(rowOf(w, i + k), j));
+  }
+  b = min(b, w.to);
+  for (a = max(a, w.from); a < b; a += CELLS) {
+    const cells = min(CELLS, b - a);
+    const pk = tileOf(w, r) + <usize>a * w.step;
+    scores(w.half, rows, r.q, w.nbd, pk, w.step, cells, w.partials, r.p + ((<usize>a) << 2));
+  }
+}
+
+// Weights of all rows in the stretch that starts at cell j.
+function weighAll(n: Node, w: Work, j: i32): void {
   // one short step after the other for all rows: a row by itself would wait for each of its own results
   for (let i = 0; i < w.count; i++) {
     const r = rowOf(w, i);
@@ -323,37 +400,38 @@ function weighAll(n: Node, w: Work, j: i32): void {
   }
   for (let i = 0; i < w.count; i++) {
     const r = rowOf(w, i);
-    if (r.shown) r.sum += weigh(r.p, fromOf(r, j), toOf(r, j), r.top);
+    if (r.shown) r.sum += weigh(r.p, fromOf(r, j), toOf(r, j), r.top, w.shift ? F16_SHIFT : 1);
   }
 }
 
 // Adds the open tile of values to all rows that see something of it.
 function addValues(w: Work, j: i32): void {
   for (let i = 0; i < w.count;) {
-    const r = rowOf(w, i++);
-    if (!r.shown) continue;
-    const s = rowOf(w, i);
-    if (i < w.count && s.head == r.head && s.shown) {
-      addTwo(w, r, s, j);
-      i++;
-    } else addOne(w, r, fromOf(r, j), toOf(r, j));
+    const rows = together(w, i);
+    if (rows > 0) addRows(w, i, rows, j);
+    i += max(1, rows);
   }
 }
 
-// Cells [a, b), if any.
-function addOne(w: Work, r: Row, a: i32, b: i32): void {
-  if (a < b) accumulate(r.acc, w.nbv, r.p, tileOf(w, r), w.step, a, b);
+// `rows` rows from row i on: what all of them see is taken for all at once, between what is before it and what is behind.
+function addRows(w: Work, i: i32, rows: i32, j: i32): void {
+  let a = w.from;
+  let b = w.to;
+  for (let k = 0; k < rows; k++) {
+    a = max(a, fromOf(rowOf(w, i + k), j));
+    b = min(b, toOf(rowOf(w, i + k), j));
+  }
+  b = max(a, b);
+  for (let k = 0; k < rows; k++) addCells(w, rowOf(w, i + k), 1, w.from, a, j);
+  addCells(w, rowOf(w, i), rows, a, b, j);
+  for (let k = 0; k < rows; k++) addCells(w, rowOf(w, i + k), 1, b, w.to, j);
 }
 
-// What both see is taken for both at once, between what is before it and what is behind.
-function addTwo(w: Work, r: Row, s: Row, j: i32): void {
-  const a = max(fromOf(r, j), fromOf(s, j));
-  const b = max(a, min(toOf(r, j), toOf(s, j)));
-  addOne(w, r, fromOf(r, j), min(a, toOf(r, j)));
-  addOne(w, s, fromOf(s, j), min(a, toOf(s, j)));
-  accumulateTwo(r.acc, s.acc, w.nbv, r.p, s.p, tileOf(w, r), w.step, a, b);
-  addOne(w, r, max(b, fromOf(r, j)), toOf(r, j));
-  addOne(w, s, max(b, fromOf(s, j)), toOf(s, j));
+// Those of cells [a, b) that row r sees, to `rows` rows from it on.
+function addCells(w: Work, r: Row, rows: i32, a: i32, b: i32, j: i32): void {
+  a = max(a, fromOf(r, j));
+  b = min(b, toOf(r, j));
+  if (a < b) accumulate(w.half, rows, r.acc, w.nbv, r.p, tileOf(w, r), w.step, a, b);
 }
 
 // Products of a row with keys to scores; moves it to their maximum. False when all of them are hidden.
@@ -372,14 +450,6 @@ function settle(n: Node, w: Work, r: Row, j: i32): bool {
   if (top == -Infinity) return false;
   if (top != r.top) rescale(w, r, top);
   return true;
-}
-
-// cap tanh(z) for cells [a, b).
-function capScores(cap: f32, p: usize, a: i32, b: i32): void {
-  const end = p + ((<usize>b) << 2);
-  for (p += (<usize>a) << 2; p < end; p += 16) {
-    v128.store(p, f32x4.mul(tanh4(v128.load(p)), f32x4.splat(cap)));
-  }
 }
 
 // Adds slope * mask; what is masked by -Infinity stays hidden whatever its score.
@@ -415,7 +485,7 @@ function finish(w: Work, r: Row, dv: i32): void {
   if (r.sink > r.top) rescale(w, r, r.sink);
   if (r.sink != -Infinity) r.sum += f32x4.extract_lane(exp4(f32x4.splat(r.sink - r.top)), 0);
   const f: f32 = r.sum == 0 ? 0 : 1 / r.sum;
-  if ((dv & 3) == 0) return scaleRow(r.acc, r.out, dv, f);
-  scaleRow(r.acc, r.acc, dv, f);
+  if ((dv & 3) == 0) return scaleRow(r.acc, r.out, dv, f, 1);
+  scaleRow(r.acc, r.acc, dv, f, 1);
   memory.copy(r.out, r.acc, (<usize>dv) << 2);
 }

@@ -73,6 +73,21 @@ export function f16High(v: v128, upper: v128): v128 {
   return f32x4.mul(interleave16High(i16x8.shl(v, 13), upper), mask(1));
 }
 
+/** How many times as large as f16Shifted() the numbers are: 2^112. */
+export const F16_SHIFT: f32 = 5192296858534827628530496329220096.0;
+
+/** Mask for f16Shifted(). */
+@inline
+export function f16ShiftMask(): v128 {
+  return mask(0);
+}
+
+/** Four f16 in sign-extended i32 lanes as f32, 2^-112 times as large. Not for infinities and what is no number. */
+@inline
+export function f16Shifted(v: v128, m: v128): v128 {
+  return v128.and(i32x4.shl(v, 13), m);
+}
+
 /** Four f32 to f16 in zero-extended i32 lanes. */
 @inline
 export function f32x4ToF16(f: v128): v128 {
@@ -150,7 +165,7 @@ export function f16RowToF32(px: usize, py: usize, n: i32): void {
  * infinite or no number: then the result is wrong. A good deal faster than row by row.
  */
 export function f16RowsToF32(px: usize, bx: usize, py: usize, by: usize, n: i32, rows: i32): bool {
-  const m = mask(14);
+  const m = f16ShiftMask();
   const f = mask(1);
   let positive = i32x4.splat(0);
   let negative = positive;
@@ -160,12 +175,33 @@ export function f16RowsToF32(px: usize, bx: usize, py: usize, by: usize, n: i32,
       const v = v128.load(x);
       positive = i16x8.max_s(positive, v);
       negative = i16x8.max_u(negative, v);
-      const upper = v128.and(i16x8.shr_s(v, 3), m);
-      const l = i16x8.shl(v, 13);
-      v128.store(y, f32x4.mul(interleave16Low(l, upper), f));
-      v128.store(y, f32x4.mul(interleave16High(l, upper), f), 16);
+      const low = f32x4.mul(f16Shifted(v128.load16x4_s(x), m), f);
+      const high = f32x4.mul(f16Shifted(v128.load16x4_s(x, 8), m), f);
+      v128.store(y, high, 16);
+      v128.store(y, low);
     }
   }
+  return finiteExtremes(positive, negative);
+}
+
+/** Whether `rows` rows of `bytes` of f16, a multiple of 32, bp bytes apart at p, are finite numbers. */
+export function f16RowsFinite(p: usize, bp: usize, bytes: usize, rows: i32): bool {
+  let positive = i32x4.splat(0);
+  let negative = positive;
+  for (; rows > 0; rows--, p += bp) {
+    for (let x = p, end = p + bytes; x < end; x += 32) {
+      const a = v128.load(x);
+      const b = v128.load(x, 16);
+      positive = i16x8.max_s(positive, i16x8.max_s(a, b));
+      negative = i16x8.max_u(negative, i16x8.max_u(a, b));
+    }
+  }
+  return finiteExtremes(positive, negative);
+}
+
+// Whether the largest f16, as i16 and as u16 of all, are finite: those of both signs.
+@inline
+function finiteExtremes(positive: v128, negative: v128): bool {
   const special = v128.or(i16x8.ge_s(positive, mask(15)), i16x8.ge_u(negative, mask(17)));
   return !v128.any_true(special);
 }

@@ -29,8 +29,9 @@ const KV: readonly Type[] = [
 // Shared with assembly/kernels/flash_attn_ext.ts.
 const ROWS = 64;
 const CELLS = 32;
-const P_BYTES = 4 * 40;
+const P_BYTES = 4 * 136;
 const WORK_BYTES = 128;
+const PARTIAL_BYTES = 3 * 1024;
 const CELL_BYTES = 2048;
 
 /** Parameters of flash_attn_ext. */
@@ -85,7 +86,7 @@ export const flashAttnExtDef: OpDef<FlashAttnParams> = {
     const nbv = 64 * Math.ceil(v.ne[0] / 16);
     const wide = Math.max(nbd, nbv);
     const side = Math.max(1, Math.min(Math.max(k.ne[2], v.ne[2]), Math.floor(CELL_BYTES / wide)));
-    const bytes = WORK_BYTES + rows * (64 + P_BYTES + nbd + nbv) + CELLS * side * wide;
+    const bytes = WORK_BYTES + PARTIAL_BYTES + rows * (64 + P_BYTES + nbd + nbv) + CELLS * side * wide;
     return nThreads * 64 * Math.ceil(bytes / 64);
   },
 
