@@ -417,6 +417,7 @@ function addValues(w: Work, j: i32): void {
 }
 
 // `rows` rows from row i on: what all of them see is taken for all at once, between what is before it and what is behind.
+// Some may see nothing of the open tile.
 function addRows(w: Work, i: i32, rows: i32, j: i32): void {
   let a = w.from;
   let b = w.to;
@@ -424,6 +425,7 @@ function addRows(w: Work, i: i32, rows: i32, j: i32): void {
     a = max(a, fromOf(rowOf(w, i + k), j));
     b = min(b, toOf(rowOf(w, i + k), j));
   }
+  a = min(a, w.to);
   b = max(a, b);
   for (let k = 0; k < rows; k++) addCells(w, rowOf(w, i + k), 1, w.from, a, j);
   addCells(w, rowOf(w, i), rows, a, b, j);

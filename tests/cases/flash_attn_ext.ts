@@ -48,6 +48,18 @@ export const ATTENTIONS: readonly Attention[] = [
   },
   { ...BASE, title: "causal batch", tokens: 33, heads: 9, kvHeads: 3, cells: 200, p0: 100 },
   { ...BASE, title: "sliding window", tokens: 33, cells: 200, p0: 0, window: 20, type: Type.F32 },
+  {
+    ...BASE,
+    title: "narrow window, F32",
+    tokens: 70,
+    heads: 2,
+    cells: 200,
+    p0: 40,
+    window: 5,
+    type: Type.F32,
+  },
+  { ...BASE, title: "narrow window, F16", tokens: 70, heads: 6, cells: 300, p0: 90, window: 3 },
+  { ...BASE, title: "narrow window, Q8_0", tokens: 70, cells: 200, p0: 0, window: 9, type: Type.Q8_0 },
   { ...BASE, title: "Q8_0", d: 32, tokens: 20, cells: 96, p0: 10, type: Type.Q8_0 },
   {
     ...BASE,
@@ -117,6 +129,14 @@ export const BATCHES: readonly Attention[] = [
   { ...TEXTS, title: "causal texts, window of 7", causal: true, window: 7, heads: 5, kvHeads: 1 },
   { ...TEXTS, title: "texts, window of 8 both ways", window: 8, twoSided: true },
   { ...TEXTS, title: "texts, window of 1 both ways", window: 1, twoSided: true },
+  {
+    ...TEXTS,
+    title: "a long text, window of 5 both ways",
+    texts: [43, 3, 40],
+    heads: 2,
+    window: 5,
+    twoSided: true,
+  },
   { ...TEXTS, title: "texts, window of 65 both ways", window: 65, twoSided: true, type: Type.F16 },
   { ...TEXTS, title: "texts, ALiBi without a mask", maxBias: 8, heads: 12, kvHeads: 12, d: 16, dv: 16 },
 ];
