@@ -97,3 +97,17 @@ test("what a run that was broken off had taken is free again in the next", async
     expect(await results(engine, 1, build(w))).toEqual(alone);
   });
 });
+
+test.each([1, 2])("a row that a view repeats is multiplied by %i threads", async (n) => {
+  await withEngine(n, async (engine) => {
+    using g = engine.graph();
+    const w = g.input("w", Type.F32, [64, 1]);
+    const x = g.input("x", Type.F32, [64, 2]);
+    const y = g.mulMat(g.view(w, [64, 8], { nb: [0, 0, 0] }), x).asOutput();
+    g.plan();
+    w.write(new Float32Array(64).fill(1));
+    x.write(new Float32Array(128).fill(1));
+    await g.compute();
+    expect([...((await y.read()) as Float32Array)]).toEqual(new Array(16).fill(64));
+  });
+});

@@ -116,7 +116,7 @@ function product(
   const pd = rowAt(n, 0, i2, i3);
   const step = columnsOf(a);
   const panels = n1 >= PANEL_COLUMNS;
-  const least = <i32>max<i64>(1, PART_BYTES / (<i64>unit * a.nb1 * n1));
+  const least = <i32>max<i64>(1, PART_BYTES / max<i64>(1, <i64>unit * a.nb1 * n1)); // a repeated row is no bytes
   for (let c = 0; c < n1; c += step) {
     const columns = min(step, n1 - c);
     const py = pd + <usize>c * n.nb1;
