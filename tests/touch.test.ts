@@ -1,6 +1,6 @@
 // Memory that idle threads touch while it is filled: bytes stay what they are, runs and the end of the engine go first.
 import { afterEach, expect, test } from "vitest";
-import { CTRL_JOB, CTRL_LAST } from "../assembly/abi.ts";
+import { CTRL_DONE, CTRL_JOB, CTRL_LAST, CTRL_PATIENCE } from "../assembly/abi.ts";
 import { leaf } from "../ts/graph/tensor.ts";
 import type { Allocation } from "../ts/runtime/allocation.ts";
 import { type CpuBuffer, touchFirst } from "../ts/runtime/cpu.ts";
@@ -94,4 +94,20 @@ test("an engine may be disposed meanwhile", async () => {
   engine.dispose();
   end();
   expect(engine.nThreads).toBe(1);
+});
+
+test("a thread that does not leave off is given up, with a notice, and the engine goes on alone", async () => {
+  const warnings: string[] = [];
+  const logger = { warn: (message: string): void => void warnings.push(message) };
+  const engine = await createEngine({ nThreads: 2, device: "cpu", logger });
+  engines.push(engine);
+  await engine.arrived;
+  const { memory } = weights(engine, MB);
+  const end = touchFirst(engine.backend, memory.buffers);
+  await macrotask();
+  engine.arena.i32[CTRL_PATIENCE / 4] = 2;
+  Atomics.store(engine.arena.i32, CTRL_DONE / 4, -100);
+  end();
+  expect(engine.nThreads).toBe(1);
+  expect(warnings).toEqual(["threads: a worker stopped answering: one thread"]);
 });

@@ -32,7 +32,7 @@ import {
   planModel,
   readModelHeader,
 } from "./plan_model.ts";
-import { WarmUp } from "./warm_up.ts";
+import { SlowLoad, WarmUp } from "./warm_up.ts";
 
 /** Options of a load: its own, the context's, and those of the engine it makes. */
 export interface LoadOptions
@@ -51,10 +51,6 @@ export interface LoadOptions
   /** hears of the bytes loaded */
   readonly onProgress?: ProgressListener | undefined;
 }
-
-/** Bytes read before it is asked whether reading leaves time to warm up, and bytes a ms below which it does. */
-const LOOK_BYTES = 2 ** 23;
-const SLOW_BYTES = 1e5;
 
 /** Part of the layers that stay on a device which had too little memory for all. */
 const FEWER = 0.75;
@@ -140,15 +136,8 @@ interface Taken {
   readonly plan: ModelPlan;
   readonly memory: Allocation;
   readonly quads: Quads;
-  readonly rest: Rest;
-}
-
-/** Room of the arena that is kept for what comes after the weights. */
-interface Rest {
-  /** gives it back, and the windows; may be called twice */
-  release(): void;
-  /** lends some of it: what `take` takes must be given back before the rest */
-  lend<T>(take: (room: number) => T): T;
+  /** gives back what {@link holdRest} holds */
+  readonly release: () => void;
 }
 
 /** Leafs that shall lie in quads, and their way there. */
@@ -186,16 +175,16 @@ async function takeFor(engine: Engine, plan: ModelPlan, layout: LoadOptions["lay
   arena.ensure(sizes.total);
   const used = arena.usedBytes;
   const memory = engine.allocate([...weights.values()], "weights");
-  let rest: Rest | undefined;
+  let release = (): void => undefined;
   try {
-    const room = sizes.total - (arena.usedBytes - used);
-    const quads = quadsOf(engine, plan, layout, room);
-    rest = holdRest(engine, quads.windows, room);
+    const rest = sizes.total - (arena.usedBytes - used);
+    const quads = quadsOf(engine, plan, layout, rest);
+    release = holdRest(engine, quads.windows, rest);
     await memory.ready();
     await engine.probe(plan.rest);
-    return { plan, memory, quads, rest };
+    return { plan, memory, quads, release };
   } catch (error) {
-    rest?.release();
+    release();
     memory.dispose();
     throw error;
   }
@@ -209,35 +198,22 @@ function quadsOf(engine: Engine, plan: ModelPlan, layout: LoadOptions["layout"],
 
 // Keeps the room of what comes after the weights, so that another load meanwhile does not count on it. The windows are in
 // front of it: memory behind them stays fresh.
-function holdRest({ arena }: Engine, windows: QuadWindows, nBytes: number): Rest {
-  const room = nBytes - windows.nBytes;
-  let release = (): void => undefined;
+function holdRest({ arena }: Engine, windows: QuadWindows, nBytes: number): () => void {
   try {
-    release = arena.hold(room);
+    const release = arena.hold(nBytes - windows.nBytes);
+    return () => {
+      release();
+      windows.free();
+    };
   } catch (error) {
     windows.free();
     throw error;
   }
-  return {
-    release: () => {
-      release();
-      windows.free();
-    },
-    lend: (take) => {
-      release();
-      const before = arena.usedBytes;
-      try {
-        return take(room);
-      } finally {
-        release = arena.hold(room - (arena.usedBytes - before));
-      }
-    },
-  };
 }
 
 async function load(
   engine: Engine,
-  { plan, memory, quads, rest }: Taken,
+  { plan, memory, quads, release }: Taken,
   source: ByteSource,
   options: LoadOptions,
   open: () => Promise<OpenGguf>,
@@ -245,8 +221,8 @@ async function load(
   let context: Context | undefined;
   let embedder: Embedder | undefined;
   try {
-    await readWeights(engine, { plan, memory, quads, rest }, source, options);
-    rest.release();
+    await readWeights(engine, { plan, memory, quads }, source, options);
+    release();
     await engine.arrived; // long since, unless the model is tiny
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
     embedder = new Embedder(engine, plan);
@@ -254,7 +230,7 @@ async function load(
     const ownsEngine = engine !== options.engine;
     return new Model(engine, plan, { memory, context, embedder, reload, ownsEngine });
   } catch (error) {
-    rest.release();
+    release();
     embedder?.dispose();
     context?.dispose();
     memory.dispose();
@@ -279,7 +255,7 @@ async function loadAgain(
     const quads = quadsOf(engine, plan, layout, engine.arena.report().free);
     ({ windows } = quads);
     await memory.ready();
-    await readWeights(engine, { plan, memory, quads, rest: undefined }, source, {});
+    await readWeights(engine, { plan, memory, quads }, source, {});
     return memory;
   } catch (error) {
     memory.dispose();
@@ -293,7 +269,7 @@ async function loadAgain(
 // Matrices are put in quads on their way, and before graphs are planned: their records carry the layout.
 async function readWeights(
   engine: Engine,
-  { plan, memory, quads, rest }: Omit<Taken, "rest"> & { readonly rest: Rest | undefined },
+  { plan, memory, quads }: Omit<Taken, "release">,
   source: ByteSource,
   { signal, onProgress }: LoadOptions,
 ): Promise<void> {
@@ -306,27 +282,18 @@ async function readWeights(
     return { name: info.name, offset: info.offset, nBytes: info.nBytes, into: () => bytes };
   });
   const endTouch = touchFirst(engine.backend, memory.buffers);
-  const start = performance.now();
-  let warmUp: WarmUp | undefined;
-  let looked = rest === undefined;
-  // Whoever reads as fast as memory can be filled has no time to spare.
-  const look = (loaded: number): void => {
-    if (looked || loaded < LOOK_BYTES) return;
-    looked = true;
-    if (loaded > SLOW_BYTES * (performance.now() - start)) return;
-    warmUp = rest!.lend((room) => WarmUp.start(engine, plan, quads.leafs.size > 0, room / 2));
-  };
+  const warming = new SlowLoad(() => WarmUp.start(engine, plan, quads.leafs.size > 0));
   try {
     await source.load(parts, {
       signal,
       onProgress: (loaded, total) => {
-        look(loaded);
+        warming.look(loaded, total);
         onProgress?.({ phase: "load", loaded, total });
       },
     });
   } finally {
-    await warmUp?.end();
     endTouch();
+    await warming.end();
   }
   for (const f of after) f();
 }

@@ -2,14 +2,11 @@
 // compile a function of wasm well only after it has run for a while; the first prompt would pay for that.
 
 import { Flag } from "../../assembly/abi.ts";
-import { DeviceError, FormatError, GraphError } from "../errors.ts";
 import { quadLeafs } from "../graph/quads.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import type { Allocation } from "../runtime/allocation.ts";
-import type { Engine } from "../runtime/engine.ts";
+import { Engine } from "../runtime/engine.ts";
 import { macrotask } from "../runtime/macrotask.ts";
 import { leafsFor } from "./arch/index.ts";
-import { cacheTensors } from "./cache.ts";
 import { Context, contextGraphs, type ContextGraphs, graphList } from "./context.ts";
 import type { Params } from "./params.ts";
 import type { ModelPlan } from "./plan_model.ts";
@@ -23,6 +20,11 @@ const BATCHES = [8, 64, 1, 1, 1, 1];
 const ROUNDS = 4;
 /** Time that its runs may take on a slow machine, ms. */
 const MOST_MS = 200;
+/** Memory that it may take; what needs more, as many experts do, is left out. */
+const MOST_BYTES = 32 * 2 ** 20;
+/** Bytes read before it is asked whether reading leaves time to warm up, and that are then yet to come; bytes a ms below which it does. */
+const LOOK_BYTES = 2 ** 23;
+const SLOW_BYTES = 1e5;
 
 /** The same heads and types, in a fraction of the work: layers up to the first that has attention. */
 function smallParams(p: Params): Params {
@@ -35,54 +37,51 @@ function smallParams(p: Params): Params {
   return { ...p, nEmbd: WIDTH, nLayer, layers, nHead, nHeadKv, nFf: 2 * WIDTH, nVocab: WIDTH };
 }
 
-/** A run of the small model, in memory that {@link end} gives back. */
+/** A run of the small model, in an engine of its own on the same compiled core. */
 export class WarmUp {
-  readonly #memory: Allocation;
+  /** batches that have run */
+  batches = 0;
+  readonly #engine: Engine;
   readonly #context: Context;
   readonly #running: Promise<void>;
   #ended = false;
 
   private constructor(engine: Engine, p: Params, leafs: readonly Tensor[], graphs: ContextGraphs) {
-    this.#memory = engine.allocate(leafs, "weights");
-    try {
-      this.#memory.clear();
-      this.#context = new Context(engine, graphs, p);
-    } catch (error) {
-      this.#memory.dispose();
-      throw error;
-    }
+    this.#engine = engine;
+    engine.allocate(leafs, "weights"); // fresh memory: zeros
+    this.#context = new Context(engine, graphs, p);
     this.#running = this.#run();
   }
 
   /**
-   * Starts it on the CPU, unless the sizes of a small model of the architecture do not go together, or it needs more memory.
-   * What goes wrong later ends it, and is not reported.
+   * Starts it on the CPU, unless the model computes on a device or no small one can be made of it. Nothing depends on it: what
+   * goes wrong in it ends it, and is not reported.
    *
    * @param quads weights of the model lie in quads
-   * @param room bytes of the arena that it may take
    */
   static start(
-    engine: Engine,
+    { aside, devices }: Engine,
     { header, context }: ModelPlan,
     quads: boolean,
-    room: number,
   ): WarmUp | undefined {
-    if (context === undefined || engine.devices.length > 1) return undefined;
-    const { kvType, nBatch } = context.shape;
+    if (context === undefined || devices.length > 1 || aside === undefined) return undefined;
+    let engine: Engine | undefined;
     try {
+      const parts = aside(MOST_BYTES);
+      engine = new Engine(parts, [parts.cpu]);
       const p = smallParams(header.params);
       const weights = leafsFor(p, header.tensors.values());
       const leafs = [...weights.values()];
       for (const t of leafs) t.flags |= Flag.EXTERNAL;
+      const { kvType, nBatch } = context.shape;
       const shape = { nCtx: N_CTX, nBatch: Math.min(nBatch, N_CTX), kvType, nOut: 1 };
       const graphs = contextGraphs(engine, header.build, p, weights, shape);
       // Zeros are the same in quads.
       if (quads) for (const t of quadLeafs(graphList(graphs).map((g) => g.program()))) t.flags |= Flag.QUADS;
-      const { records, arena } = engine.measure(graphList(graphs));
-      const own = engine.measureLeafs([...leafs, ...cacheTensors(graphs.cache)]).arena;
-      return records + arena + own > room ? undefined : new WarmUp(engine, p, leafs, graphs);
-    } catch (error) {
-      return ignore(error);
+      return new WarmUp(engine, p, leafs, graphs);
+    } catch {
+      engine?.dispose();
+      return undefined;
     }
   }
 
@@ -95,26 +94,42 @@ export class WarmUp {
           if (this.#ended || performance.now() - start > MOST_MS) return;
           this.#context.rewind();
           await this.#context.append(new Array<number>(n).fill(1));
+          this.batches++;
         }
       }
-    } catch (error) {
-      ignore(error);
+    } catch {
+      // the model itself will tell
     }
   }
 
-  /** Ends it after the batch under way, and gives its memory back. May be called twice. */
+  /** Ends it after the batch under way. May be called twice. */
   async end(): Promise<void> {
-    if (this.#ended) return this.#running;
     this.#ended = true;
     await this.#running;
-    this.#context.dispose();
-    this.#memory.dispose();
+    this.#engine.dispose();
   }
 }
 
-// Nothing depends on it: what does not run here would have its own error in the real model.
-function ignore(error: unknown): undefined {
-  if (error instanceof GraphError || error instanceof DeviceError || error instanceof FormatError)
-    return undefined;
-  throw error;
+/** Starts a {@link WarmUp} once a load has turned out to be slow: whoever reads as fast as memory fills has no time for it. */
+export class SlowLoad {
+  readonly #begun = performance.now();
+  readonly #start: () => WarmUp | undefined;
+  #looked = false;
+  #warmUp: WarmUp | undefined;
+
+  constructor(start: () => WarmUp | undefined) {
+    this.#start = start;
+  }
+
+  /** @param loaded bytes so far, of `total` */
+  look(loaded: number, total: number): void {
+    if (this.#looked || loaded < LOOK_BYTES) return;
+    this.#looked = true;
+    const slow = loaded <= SLOW_BYTES * (performance.now() - this.#begun);
+    if (slow && total - loaded >= LOOK_BYTES) this.#warmUp = this.#start();
+  }
+
+  async end(): Promise<void> {
+    await this.#warmUp?.end();
+  }
 }

@@ -61,6 +61,8 @@ export class Engine implements GraphHost {
   readonly build: Core["build"];
   /** bits of the vectors that its kernels are shaped for */
   readonly vectors: VectorBits;
+  /** see {@link EngineParts.aside} */
+  readonly aside: EngineParts["aside"];
   readonly #deviceSet: DeviceSet;
   readonly #logger: Logger | undefined;
   readonly #allocations = new Set<Allocation>();
@@ -73,13 +75,14 @@ export class Engine implements GraphHost {
   #disposed = false;
 
   constructor(
-    { core, arena, build, vectors }: EngineParts,
+    { core, arena, build, vectors, aside }: EngineParts,
     devices: readonly Backend[],
     context: DeviceContext = {},
   ) {
     this.#logger = context.logger;
     this.build = build;
     this.vectors = vectors;
+    this.aside = aside;
     this.core = core;
     this.arena = arena;
     this.#deviceSet = new DeviceSet(devices, context);

@@ -88,8 +88,12 @@ export class QuadWindows {
     const n = pair * Math.max(1, Math.floor(Math.min(this.#size, nBytes) / pair));
     const from = this.#start + this.#turn * (this.#size + BEHIND);
     this.#turn = 1 - this.#turn;
+    const arena = this.#arena;
     return {
-      bytes: this.#arena.u8.subarray(from, from + n),
+      // memory may grow while the piece is being filled
+      get bytes() {
+        return arena.u8.subarray(from, from + n);
+      },
       commit: () => () => this.#lay(t, done, from, n),
     };
   }

@@ -159,6 +159,7 @@ export class ThreadPool {
   #nThreads: number;
   readonly #core: Exports;
   readonly #memory: WasmMemory;
+  readonly #warn: PoolOptions["warn"];
   #view: Int32Array;
   #workers: readonly Thread[];
   #leader: Thread | undefined;
@@ -170,6 +171,7 @@ export class ThreadPool {
     this.#nThreads = crew.nThreads;
     this.#core = options.core;
     this.#memory = options.memory;
+    this.#warn = options.warn;
     this.#view = cellsOf(options.memory);
     this.#workers = crew.workers;
     this.#leader = crew.blocking ? undefined : crew.workers[0];
@@ -259,7 +261,9 @@ export class ThreadPool {
   #endTouch(): void {
     if (!this.#touching) return;
     this.#touching = false;
-    if (this.#nThreads > 1 && this.#core.endTouch(this.#nThreads) === Status.TIMEOUT) this.dispose();
+    if (this.#nThreads === 1 || this.#core.endTouch(this.#nThreads) !== Status.TIMEOUT) return;
+    this.dispose();
+    this.#warn?.("threads: a worker stopped answering: one thread");
   }
 
   /** Ends a run after its current node. Only a run on other threads can be reached. */
