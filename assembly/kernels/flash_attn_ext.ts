@@ -75,7 +75,10 @@ class Work {
   hi: i32;
   /** where tiles are counted from */
   origin: i32;
-  /** the open tile: cells [from, to), counted in the stretch; cell 0 of the stretch of w.head, bytes from cell to cell and from head to head, KV heads that share one */
+  /**
+   * the open tile: cells [from, to), counted in the stretch; cell 0 of the stretch of w.head, bytes from cell to cell and
+   * from head to head, KV heads that share one
+   */
   from: i32;
   to: i32;
   tile: usize;

@@ -1,8 +1,9 @@
 // MUL_MAT: dst[m, n] = sum over k of a[k, m] * b[k, n], a repeated over dimensions 2 and 3 of b.
 //
 // Work is split by rows of a (pairs of quads where they are interleaved): of one matrix in parts that threads take as they
-// come, of several in contiguous shares. Each thread spreads out (or converts) the columns it needs in its own scratch. Up to three columns: row by row, so that weights are read once
-// as one stream. More: panels of eight rows. All ways sum an element in the same order.
+// come, of several in contiguous shares. Each thread spreads out (or converts) the columns it needs in its own scratch. Up
+// to three columns: row by row, so that weights are read once as one stream. More: panels of eight rows. All ways sum an
+// element in the same order.
 
 import { Flag, Type } from "../abi";
 import { WIDE_NONE, pairsVectors, wideDot } from "../math/dot";
@@ -35,9 +36,9 @@ import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_ti
 import { SIX, tile, tileSix, tileTwelve } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
-import { nextPart, partEnd } from "../share";
 import { PAIR_ROWS } from "../quants/quad";
 import { isWide } from "../quants/super";
+import { nextPart, partEnd } from "../share";
 
 // Columns from which panels are used.
 const PANEL_COLUMNS: i32 = 4;

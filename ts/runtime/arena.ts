@@ -4,8 +4,7 @@ import { Region, REGION_HIGHEST, REGION_UNIT } from "../../assembly/abi.ts";
 import { DeviceError } from "../errors.ts";
 import type { DeviceUse } from "./backend.ts";
 import type { Exports, WasmMemory } from "./instance.ts";
-
-const PAGE = 65536;
+import { PAGE } from "./options.ts";
 
 /** Bytes of linear memory by use. `total` is the sum of the others and the size of the memory. */
 export interface ArenaReport {

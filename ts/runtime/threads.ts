@@ -18,6 +18,7 @@ import workerSource from "../../build/worker.txt";
 import { builtinModule } from "../builtin.ts";
 import { within } from "../within.ts";
 import type { Exports, WasmMemory, WasmModule } from "./instance.ts";
+import { PAGE } from "./options.ts";
 import { runGuarded, type WorkerInit, type WorkerRun } from "./worker.ts";
 
 /** Time a worker has to answer the first message, ms. */
@@ -33,8 +34,6 @@ const DEFAULT_MAX = 8;
 const SPIN = 40_000;
 /** Steps of 100 ms that a thread waits for another within a run before it counts as dead. */
 const PATIENCE = 600;
-/** Bytes of a page of linear memory. */
-const PAGE = 65536;
 
 /** A worker of either kind of host. */
 export interface Thread {
