@@ -211,7 +211,7 @@ function spreadColumn(a: Node, p: usize, bytes: usize, px: usize): void {
     expandSuper(p, nb, splitFor(a.type, quads, false), px);
     if (quads) quadSums(a.type, nb, px + bytes - ((<usize>nb) << 5));
   } else {
-    expandColumn(p, a.ne0 >> 5, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), px);
+    expandColumn(p, a.ne0 >> 5, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), quads, px);
   }
 }
 

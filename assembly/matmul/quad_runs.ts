@@ -26,9 +26,13 @@ import {
 } from "../quants/quad";
 import { FIVES } from "../quants/quad_codes";
 import { bytesOf, codesAt, formOf, hasMin, isSuper } from "../quants/quad_types";
+import { BLOCK_SCALES } from "./columns";
 
 /** Bytes of 16 activations of a column. */
 export const X16: usize = ASC_FEATURE_RELAXED_SIMD ? 16 : 32;
+
+/** Bytes of the 32 that one scale serves. */
+export const RUN: usize = 2 * X16;
 
 /** True when the engine's dot takes any byte as unsigned, as high nibbles in their places are. */
 @inline
@@ -110,15 +114,13 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
-  const pd = px + ((<usize>nb * X16) << (supers ? 4 : 1));
-  const last = pd + ((<usize>nb) << 2);
-  const seeds = (<usize>nb) << 2;
+  const last = px + <usize>nb * (supers ? 16 * X16 : RUN + BLOCK_SCALES);
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
-    let x = px;
-    let s = last;
-    for (let d = pd; d < last; d += 4) {
+    let d = last;
+    let s = last + ((<usize>nb) << 2);
+    for (let x = px; x < last;) {
       let accA = zero;
       let accB = zero;
       let i = zero;
@@ -136,7 +138,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
         const stop = supers ? p + 8 * (five ? 80 : 64) : 0;
         // one run after the other; the scale of the current one is the lowest byte of each lane
         do {
-          i = supers || hasMin(type) ? zero : v128.load32_splat(d + seeds);
+          i = supers || hasMin(type) ? zero : v128.load32_splat(x + RUN + 4);
           j = i;
           let k = zero;
           let l = zero;
@@ -237,7 +239,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
           }
           i = i32x4.add(i, inPlace ? i32x4.shr_s(k, 4) : k);
           j = i32x4.add(j, inPlace ? i32x4.shr_s(l, 4) : l);
-          x += 2 * X16;
+          x += RUN;
           if (supers) {
             accA = i32x4.add(accA, i32x4.mul(i, v128.and(scalesA, low)));
             accB = i32x4.add(accB, i32x4.mul(j, v128.and(scalesB, low)));
@@ -252,7 +254,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
         i = accA;
         j = accB;
       }
-      const dx = v128.load32_splat(d);
+      const dx = v128.load32_splat(supers ? d : x);
       let vA = term(i, lowered(v128.load16x4_s(w), lifted, lift), dx);
       let vB = term(j, lowered(v128.load16x4_s(w, 8), lifted, lift), dx);
       if (hasMin(type)) {
@@ -270,14 +272,19 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
           vA = f32x4.sub(vA, term(i, lowered(v128.load16x4_s(w, 16), lifted, lift), dx));
           vB = f32x4.sub(vB, term(j, lowered(v128.load16x4_s(w, 24), lifted, lift), dx));
         } else {
-          const sums = v128.load32_splat(d + seeds);
+          const sums = v128.load32_splat(x + 4);
           vA = f32x4.add(vA, f32x4.mul(lowered(v128.load16x4_s(w, 16), lifted, lift), sums));
           vB = f32x4.add(vB, f32x4.mul(lowered(v128.load16x4_s(w, 24), lifted, lift), sums));
         }
       }
       sumA = f32x4.add(sumA, vA);
       sumB = f32x4.add(sumB, vB);
-      s += 32;
+      if (supers) {
+        d += 4;
+        s += 32;
+      } else {
+        x += BLOCK_SCALES;
+      }
       w = next;
     }
     v128.store(y, sumA);

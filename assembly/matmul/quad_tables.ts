@@ -9,7 +9,8 @@ import { WIDE_NONE, lookup, wideDot } from "../math/dot";
 import { EVEN, LIFT, LIFTED, X0F, X20, X30, bitsFrom, lowered, powersOf, quadMask } from "../quants/quad";
 import { bytesOf, codesAt, hasLevels, isSuper, levelZero, tableOf } from "../quants/quad_types";
 import { topsIQ4_XS } from "../quants/quads_256";
-import { X16, dotFour, oddOf, term } from "./quad_runs";
+import { BLOCK_SCALES } from "./columns";
+import { RUN, X16, dotFour, oddOf, term } from "./quad_runs";
 
 /** True when levels must be dotted in two parts: the engine's dot takes 0..127 only. */
 @inline
@@ -65,21 +66,19 @@ export function levelsRuns(type: i32, parts: bool, w: usize, nb: i32, px: usize,
   const table = parts ? i8x16.min_u(all, i8x16.splat(127)) : all;
   const rest = parts ? i8x16.sub(all, table) : m;
   const zero = i32x4.splat(0);
-  const pd = px + ((<usize>nb * X16) << (supers ? 4 : 1));
-  const last = pd + ((<usize>nb) << 2);
+  const last = px + <usize>nb * (supers ? 16 * X16 : RUN + BLOCK_SCALES);
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
-    let x = px;
-    let s = last;
-    for (let d = pd; d < last; d += 4) {
+    let d = last;
+    let s = last + ((<usize>nb) << 2);
+    for (let x = px; x < last;) {
       let accA = zero;
       let accB = zero;
       let i = zero;
       let j = zero;
       let p = w + 2 * codesAt(type);
       const next = w + 2 * bytesOf(type);
-      const dx = v128.load32_splat(d);
       let lowA = zero;
       let lowB = zero;
       let topA = zero;
@@ -108,7 +107,7 @@ export function levelsRuns(type: i32, parts: bool, w: usize, nb: i32, px: usize,
           let b: v128;
           let e: v128;
           let o: v128;
-          i = v128.load32_splat(s);
+          i = v128.load32_splat(supers ? s : x + RUN + 4);
           j = i;
           a = v128.load(p);
           b = v128.load(p, 16);
@@ -150,9 +149,9 @@ export function levelsRuns(type: i32, parts: bool, w: usize, nb: i32, px: usize,
           o = oddOf(x + X16 + 12);
           i = dotLevels(parts, e, o, bitsFrom(a, 4, m), i, even, table, rest);
           j = dotLevels(parts, e, o, bitsFrom(b, 4, m), j, even, table, rest);
-          x += 2 * X16;
-          s += 4;
+          x += RUN;
           if (supers) {
+            s += 4;
             accA = i32x4.add(accA, i32x4.mul(i, i32x4.shr_s(scalesA, 24)));
             accB = i32x4.add(accB, i32x4.mul(j, i32x4.shr_s(scalesB, 24)));
             scalesA = i32x4.shl(scalesA, 8);
@@ -161,9 +160,13 @@ export function levelsRuns(type: i32, parts: bool, w: usize, nb: i32, px: usize,
           }
         } while (supers && p < stop);
       } while (supers && p < next);
+      const dx = v128.load32_splat(supers ? d : x);
       if (supers) {
         i = accA;
         j = accB;
+        d += 4;
+      } else {
+        x += BLOCK_SCALES;
       }
       if (type == Type.MXFP4) {
         const both = v128.load8x8_u(w);
