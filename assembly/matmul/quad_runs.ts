@@ -27,12 +27,17 @@ import {
 import { FIVES } from "../quants/quad_codes";
 import { bytesOf, codesAt, formOf, hasMin, isSuper } from "../quants/quad_types";
 import { BLOCK_SCALES } from "./columns";
+import { SUPER_SCALES } from "./super";
 
 /** Bytes of 16 activations of a column. */
 export const X16: usize = ASC_FEATURE_RELAXED_SIMD ? 16 : 32;
 
 /** Bytes of the 32 that one scale serves. */
 export const RUN: usize = 2 * X16;
+
+/** Bytes of a block of a column, and of a super-block. */
+export const BLOCK: usize = RUN + BLOCK_SCALES;
+export const SUPER: usize = 8 * RUN + SUPER_SCALES;
 
 /** True when the engine's dot takes any byte as unsigned, as high nibbles in their places are. */
 @inline
@@ -114,12 +119,10 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
-  const last = px + <usize>nb * (supers ? 16 * X16 : RUN + BLOCK_SCALES);
+  const last = px + <usize>nb * (supers ? SUPER : BLOCK);
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
-    let d = last;
-    let s = last + ((<usize>nb) << 2);
     for (let x = px; x < last;) {
       let accA = zero;
       let accB = zero;
@@ -254,19 +257,19 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
         i = accA;
         j = accB;
       }
-      const dx = v128.load32_splat(supers ? d : x);
+      const dx = v128.load32_splat(x);
       let vA = term(i, lowered(v128.load16x4_s(w), lifted, lift), dx);
       let vB = term(j, lowered(v128.load16x4_s(w, 8), lifted, lift), dx);
       if (hasMin(type)) {
         if (supers) {
-          let s0 = v128.load32_splat(s);
-          let s1 = v128.load32_splat(s + 4);
+          let s0 = v128.load32_splat(x + 4);
+          let s1 = v128.load32_splat(x + 8);
           const cA = v128.load(w, 96);
           const cB = v128.load(w, 112);
           i = weigh(v128.and(cA, m3f), s0, s1, zero, even);
           j = weigh(v128.and(cB, m3f), s0, s1, zero, even);
-          s0 = v128.load32_splat(s + 8);
-          s1 = v128.load32_splat(s + 12);
+          s0 = v128.load32_splat(x + 12);
+          s1 = v128.load32_splat(x + 16);
           i = weigh(topsOf(v128.load(w, 32), v128.load(w, 64), cA, m03, m0c, m30), s0, s1, i, even);
           j = weigh(topsOf(v128.load(w, 48), v128.load(w, 80), cB, m03, m0c, m30), s0, s1, j, even);
           vA = f32x4.sub(vA, term(i, lowered(v128.load16x4_s(w, 16), lifted, lift), dx));
@@ -279,12 +282,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
       }
       sumA = f32x4.add(sumA, vA);
       sumB = f32x4.add(sumB, vB);
-      if (supers) {
-        d += 4;
-        s += 32;
-      } else {
-        x += BLOCK_SCALES;
-      }
+      x += supers ? SUPER_SCALES : BLOCK_SCALES;
       w = next;
     }
     v128.store(y, sumA);

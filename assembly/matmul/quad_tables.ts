@@ -10,7 +10,8 @@ import { EVEN, LIFT, LIFTED, X0F, X20, X30, bitsFrom, lowered, powersOf, quadMas
 import { bytesOf, codesAt, hasLevels, isSuper, levelZero, tableOf } from "../quants/quad_types";
 import { topsIQ4_XS } from "../quants/quads_256";
 import { BLOCK_SCALES } from "./columns";
-import { RUN, X16, dotFour, oddOf, term } from "./quad_runs";
+import { BLOCK, RUN, SUPER, X16, dotFour, oddOf, term } from "./quad_runs";
+import { SUPER_SCALES } from "./super";
 
 /** True when levels must be dotted in two parts: the engine's dot takes 0..127 only. */
 @inline
@@ -41,15 +42,14 @@ function levelsOf(type: i32): v128 {
   return hasLevels(type) ? i8x16.add(table, i8x16.splat(<i8>levelZero())) : table;
 }
 
-/** Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at ps: where each run of 32 starts, i32. */
-export function levelSeeds(nb: i32, ps: usize): void {
+/** Rewrites the sums at p of a super-block of a column (matmul/super.ts): where each run of 32 starts, i32. */
+@inline
+export function levelSeeds(p: usize): void {
   const zero = i32x4.splat(-levelZero());
-  for (const end = ps + ((<usize>nb) << 5); ps < end; ps += 32) {
-    const a = i32x4.extadd_pairwise_i16x8_s(v128.load(ps));
-    const b = i32x4.extadd_pairwise_i16x8_s(v128.load(ps, 16));
-    v128.store(ps, i32x4.mul(a, zero));
-    v128.store(ps, i32x4.mul(b, zero), 16);
-  }
+  const a = i32x4.extadd_pairwise_i16x8_s(v128.load(p));
+  const b = i32x4.extadd_pairwise_i16x8_s(v128.load(p, 16));
+  v128.store(p, i32x4.mul(a, zero));
+  v128.store(p, i32x4.mul(b, zero), 16);
 }
 
 /** Results to f32 from y to `end`. `parts`: the table of levels holds at most 127, the rest another. */
@@ -66,13 +66,12 @@ export function levelsRuns(type: i32, parts: bool, w: usize, nb: i32, px: usize,
   const table = parts ? i8x16.min_u(all, i8x16.splat(127)) : all;
   const rest = parts ? i8x16.sub(all, table) : m;
   const zero = i32x4.splat(0);
-  const last = px + <usize>nb * (supers ? 16 * X16 : RUN + BLOCK_SCALES);
+  const last = px + <usize>nb * (supers ? SUPER : BLOCK);
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
-    let d = last;
-    let s = last + ((<usize>nb) << 2);
     for (let x = px; x < last;) {
+      let s = x + (supers ? 8 * RUN : RUN) + 4;
       let accA = zero;
       let accB = zero;
       let i = zero;
@@ -107,7 +106,7 @@ export function levelsRuns(type: i32, parts: bool, w: usize, nb: i32, px: usize,
           let b: v128;
           let e: v128;
           let o: v128;
-          i = v128.load32_splat(supers ? s : x + RUN + 4);
+          i = v128.load32_splat(s);
           j = i;
           a = v128.load(p);
           b = v128.load(p, 16);
@@ -160,14 +159,12 @@ export function levelsRuns(type: i32, parts: bool, w: usize, nb: i32, px: usize,
           }
         } while (supers && p < stop);
       } while (supers && p < next);
-      const dx = v128.load32_splat(supers ? d : x);
+      const dx = v128.load32_splat(x);
       if (supers) {
         i = accA;
         j = accB;
-        d += 4;
-      } else {
-        x += BLOCK_SCALES;
       }
+      x += supers ? SUPER_SCALES : BLOCK_SCALES;
       if (type == Type.MXFP4) {
         const both = v128.load8x8_u(w);
         sumA = f32x4.add(sumA, term(i, powersOf(i32x4.extend_low_i16x8_u(both)), dx));
