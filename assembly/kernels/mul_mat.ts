@@ -8,15 +8,7 @@
 import { Flag, Type } from "../abi";
 import { WIDE_NONE, pairsVectors, wideDot } from "../math/dot";
 import { PANEL_ROWS, dotRows, panelBytes, unpackPanel } from "../matmul/blocks";
-import {
-  SEEDED,
-  SPLIT,
-  columnBytes,
-  expandColumn,
-  expandGroup,
-  expandSix,
-  groupBytes,
-} from "../matmul/columns";
+import { SEEDED, SPLIT, expandColumn, expandGroup, expandSix, groupBytes } from "../matmul/columns";
 import {
   PARTIAL_BYTES,
   TAIL_BYTES,
@@ -28,8 +20,8 @@ import {
 } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { dotQuads } from "../matmul/quads";
-import { pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
-import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
+import { pairsGroups, splitFor, spreadBytes, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
+import { dotSuperRows, expandSuper } from "../matmul/super";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
 import { dotSuperQuads, quadSums } from "../matmul/super_quads";
 import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_tile";
@@ -185,9 +177,7 @@ function spreadColumns(n: Node, pb: usize, columns: i32, scratch: usize): void {
 }
 
 function columnBytesOf(a: Node): usize {
-  return hasSupers(a)
-    ? superColumnBytes(splitFor(a.type, inQuads(a), false), a.ne0 >> 8)
-    : columnBytes(spreadFor(a.type, inQuads(a), false), a.ne0 >> 5);
+  return spreadBytes(a.type, inQuads(a), a.ne0);
 }
 
 function quantRows(n: Node, pa: usize, pd: usize, columns: i32, first: i32, last: i32, scratch: usize): void {

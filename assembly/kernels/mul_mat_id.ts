@@ -10,11 +10,11 @@
 
 import { dotRows } from "../matmul/blocks";
 import { chosenPanels, columnAt, resultAt } from "../matmul/chosen";
-import { columnBytes, expandColumn } from "../matmul/columns";
+import { expandColumn } from "../matmul/columns";
 import { TAIL_BYTES, dotRowsF } from "../matmul/floats";
 import { dotQuads } from "../matmul/quads";
-import { splitFor, spreadFor, zeroFor } from "../matmul/spread";
-import { dotSuperRows, expandSuper, superColumnBytes } from "../matmul/super";
+import { splitFor, spreadBytes, spreadFor, zeroFor } from "../matmul/spread";
+import { dotSuperRows, expandSuper } from "../matmul/super";
 import { dotSuperQuads, quadSums } from "../matmul/super_quads";
 import { Flag, Type } from "../abi";
 import { Node, liveRowsOf, rowAt, share } from "../node";
@@ -88,7 +88,7 @@ function product(n: Node, x: i32, count: i32, first: i32, last: i32, list: usize
     return;
   }
   const columns = scratch + TAIL_BYTES;
-  const bytes = spreadBytes(a);
+  const bytes = columnBytesOf(a);
   for (let c = 0; c < count; c++) spread(a, n.src1!, columnAt(list, c), columns + <usize>c * bytes);
   const chunk = count == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
@@ -100,11 +100,9 @@ function product(n: Node, x: i32, count: i32, first: i32, last: i32, list: usize
   }
 }
 
-function spreadBytes(a: Node): usize {
+function columnBytesOf(a: Node): usize {
   const block = blockSize(a.type);
-  if (block == 32) return columnBytes(spreadFor(a.type, inQuads(a), false), a.ne0 >> 5);
-  if (block == 256) return superColumnBytes(splitFor(a.type, inQuads(a), false), a.ne0 >> 8);
-  return (<usize>a.ne0) << 2;
+  return block > 1 ? spreadBytes(a.type, inQuads(a), a.ne0) : (<usize>a.ne0) << 2;
 }
 
 // A column of b at p, as the dots want it.

@@ -12,7 +12,7 @@ import { WIDE_NONE, dotq, wideBias, wideDot } from "../math/dot";
 import { LIFT, LIFTED, lowered, quadMask } from "../quants/quad";
 import { BLOCK_SCALES } from "./columns";
 import { highInPlace, runsOf, term } from "./quad_runs";
-import { inParts, levelsRuns } from "./quad_tables";
+import { inParts, levelsBlocks } from "./quad_tables";
 import { lane0, lane1, lane2, lane3 } from "./tile";
 
 /** `pairs` pairs of quads at pw times the column of `nb` blocks at px; results to f32 at py. */
@@ -59,16 +59,16 @@ function quadsQ5_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
 }
 
 function quadsIQ4_NL(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  levelsRuns(Type.IQ4_NL, false, w, nb, px, y, end);
+  levelsBlocks(Type.IQ4_NL, false, w, nb, px, y, end);
 }
 
 // IQ4_NL inParts().
 function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) levelsRuns(Type.IQ4_NL, true, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) levelsBlocks(Type.IQ4_NL, true, w, nb, px, y, end);
 }
 
 function quadsMXFP4(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  levelsRuns(Type.MXFP4, false, w, nb, px, y, end);
+  levelsBlocks(Type.MXFP4, false, w, nb, px, y, end);
 }
 
 // Four signed weights of each row times lo of the activations (relaxed), or their even and odd ones (baseline).

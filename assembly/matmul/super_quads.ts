@@ -36,7 +36,7 @@ import {
   topsOf,
   weighSigned,
 } from "./quad_runs";
-import { inParts, levelSeeds, levelsRuns } from "./quad_tables";
+import { inParts, levelSeeds, levelsSupers } from "./quad_tables";
 import { SUPER_SCALES } from "./super";
 
 /** `pairs` pairs of quads at pw times the column of `nb` super-blocks at px; results to f32 at py. */
@@ -98,12 +98,12 @@ function quadsQ5_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
 }
 
 function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  levelsRuns(Type.IQ4_XS, false, w, nb, px, y, end);
+  levelsSupers(false, w, nb, px, y, end);
 }
 
 // IQ4_XS inParts().
 function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) levelsRuns(Type.IQ4_XS, true, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) levelsSupers(true, w, nb, px, y, end);
 }
 
 // Four minima of each row, in the high nibbles, times four sums, as in weigh().
