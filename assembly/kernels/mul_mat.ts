@@ -17,15 +17,8 @@ import {
   expandSix,
   groupBytes,
 } from "../matmul/columns";
-import {
-  PARTIAL_BYTES,
-  TAIL_BYTES,
-  dotRowsF,
-  packPanel,
-  panelBytesF,
-  tileF,
-  tilePairF,
-} from "../matmul/floats";
+import { dotRowsF, rowBytesF } from "../matmul/float_rows";
+import { PARTIAL_BYTES, packPanel, panelBytesF, tileF, tilePairF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { dotQuads } from "../matmul/quads";
 import { pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
@@ -49,8 +42,10 @@ const COLUMNS_MAX: i32 = 256;
 const ELEMENTS: i32 = 1 << 20;
 // Columns from which they stand in groups of six, where those are worth it.
 const SIX_COLUMNS: i32 = 12;
-// Rows that go through all columns before the next ones, when there are two or three columns.
+// Rows that go through all columns before the next ones, when there are two or three columns; of floats more, since each
+// time the columns are spread out anew.
 const ROW_CHUNK: i32 = 16;
+const FLOAT_CHUNK: i32 = 32;
 // Bytes of weights, times columns, that a thread takes at least, and of a matrix that is not worth it: shared out at once.
 const PART_BYTES: i64 = 1 << 16;
 const SMALL_BYTES: i64 = 1 << 21;
@@ -134,7 +129,7 @@ function product(
 function spread(n: Node, pb: usize, columns: i32, panels: bool, scratch: usize): usize {
   const a = n.src0!;
   if (blockSize(a.type) == 1) {
-    const converted = scratch + (panels ? 2 * PARTIAL_BYTES + panelBytesF(a.ne0) : TAIL_BYTES);
+    const converted = scratch + (panels ? 2 * PARTIAL_BYTES + panelBytesF(a.ne0) : rowBytesF(a.type, a.ne0));
     return plainColumns(n.src1!, pb, a.ne0, columns, converted);
   }
   if (panels) spreadGroups(n, pb, columns, sixColumns(a, columns), scratch);
@@ -402,7 +397,7 @@ function floatRows(
   const a = n.src0!;
   const k = a.ne0;
   const nbx = columnStep(n.src1!, k);
-  const chunk = columns == 1 ? last - first : ROW_CHUNK;
+  const chunk = columns == 1 ? last - first : FLOAT_CHUNK;
   for (let r = first; r < last; r += chunk) {
     const rows = min(chunk, last - r);
     const pw = pa + <usize>r * a.nb1;
