@@ -224,10 +224,11 @@ function beginAll(n: Node, w: Work, first: i32, perHead: i32): void {
   }
 }
 
-// Whether cells can be read as f16 where they are. The baseline build is to stay small.
+// Whether cells can be read as f16 where they are; not one that a view repeats: inner loops end where memory does. The
+// baseline build is to stay small.
 @inline
 function readsHalves(x: Node): bool {
-  return ASC_FEATURE_RELAXED_SIMD && x.type == Type.F16 && (x.ne0 & 15) == 0;
+  return ASC_FEATURE_RELAXED_SIMD && x.type == Type.F16 && (x.ne0 & 15) == 0 && x.nb1 > 0;
 }
 
 // Opens the tile of keys or values from cell c on of the stretch that starts at cell j, rows of nbs bytes: where they
@@ -244,8 +245,8 @@ function open(n: Node, w: Work, x: Node, nbs: usize, j: i32, c: i32, end: i32): 
   w.from = c;
   w.to = c + count;
   const padded = (<usize>x.ne0) << 2 != nbs;
-  // far rows of a tile would share few lines of the cache
-  const there = w.half || (x.type == Type.F32 && !padded && x.nb1 < CELL_BYTES);
+  // far rows of a tile would share few lines of the cache; 0 bytes are as far as can be
+  const there = w.half || (x.type == Type.F32 && !padded && x.nb1 - 1 < CELL_BYTES - 1);
   w.step = there ? <usize>x.nb1 : <usize>heads * nbs;
   w.apart = there ? <usize>x.nb2 : nbs;
   w.tile = (there ? p : w.buffer) - <usize>c * w.step;
