@@ -1,11 +1,14 @@
 // Matrix products of each type against the roofs of the machine, one thread: `npm run kernels -- [--types ..] [--wasm simd] [--vectors 256]`.
 // Decode: GB of weights per second, from memory (cycling over 512 MiB) and from the caches (one matrix), medians and the
 // best run, in a table of its own at the end. Prompt: GOP/s of 2 per weight and column.
+//
+// What memory gives changes within seconds on a host that other machines share. So each pass over weights in memory
+// stands between two bare reads of as many bytes, and its share of the roof is that of their mean; the median counts.
 import { parseArgs } from "node:util";
 import { createEngine, type Engine, type Graph, leaf, Type } from "../ts/index.ts";
 import { typeInfo, typeOf } from "../ts/types.ts";
-import { repeat, report, round } from "./measure.ts";
-import { type Rate, rate, roofs } from "./roof.ts";
+import { median, repeat, report, round } from "./measure.ts";
+import { type Rate, rate, reader, roofs } from "./roof.ts";
 import { fillBlocks } from "./synthesize.ts";
 
 const { values } = parseArgs({
@@ -23,7 +26,8 @@ const { values } = parseArgs({
 });
 const K = Number(values.k);
 const ROWS = 4096;
-const DRAM_BYTES = 512 * 2 ** 20;
+const DRAM_MIB = 512;
+const PASSES = 15;
 
 /** A graph of products of the same input with `count` matrices, planned and filled. */
 function products(engine: Engine, type: Type, columns: number, count: number): Graph {
@@ -40,17 +44,35 @@ function products(engine: Engine, type: Type, columns: number, count: number): G
   return g;
 }
 
+/** GB/s, and the median share of the bare reads around a pass. */
+interface Found {
+  readonly median: number;
+  readonly best: number;
+  readonly roof: number;
+  readonly share: number;
+}
+
 interface Rates {
   readonly median: Rate;
   readonly best: Rate;
 }
 
-async function timed(type: Type, columns: number, count: number): Promise<Rates> {
-  using engine = await createEngine({
+/** Milliseconds of one call. */
+async function spent(f: () => unknown): Promise<number> {
+  const t = performance.now();
+  await f();
+  return performance.now() - t;
+}
+
+const start = (): Promise<Engine> =>
+  createEngine({
     nThreads: 1,
     wasm: values.wasm as "simd" | "relaxed",
     vectors: Number(values.vectors) as 128 | 256,
   });
+
+async function timed(type: Type, columns: number, count: number): Promise<Rates> {
+  using engine = await start();
   const g = products(engine, type, columns, count);
   const { blockSize, typeSize } = typeInfo(type)!;
   const amount = columns === 1 ? ((K * ROWS) / blockSize) * typeSize * count : 2 * K * ROWS * columns * count;
@@ -59,6 +81,29 @@ async function timed(type: Type, columns: number, count: number): Promise<Rates>
   return { median: rate(amount, median), best: rate(amount, best) };
 }
 
+/** One column times weights in memory: GB/s of weights and of the bare reads around them. */
+async function fromMemory(type: Type, matrixBytes: number): Promise<Found> {
+  using engine = await start();
+  const count = Math.ceil((DRAM_MIB * 2 ** 20) / matrixBytes);
+  const g = products(engine, type, 1, count);
+  const reads = async (): Promise<number> => (DRAM_MIB * 2 ** 20) / (await spent(read)) / 1e6;
+  for (let i = 0; i < 3; i++) await g.compute();
+  const own: number[] = [];
+  const roofs = [await reads()];
+  for (let i = 0; i < PASSES; i++) {
+    own.push((matrixBytes * count) / (await spent(() => g.compute())) / 1e6);
+    roofs.push(await reads());
+  }
+  const around = own.map((_, i) => (roofs[i]! + roofs[i + 1]!) / 2);
+  return {
+    median: median(own),
+    best: Math.max(...own),
+    roof: median(around),
+    share: median(own.map((x, i) => x / around[i]!)),
+  };
+}
+
+const read = await reader(DRAM_MIB);
 const roof = await roofs();
 const rows: Record<string, unknown>[] = Object.entries(roof).map(([name, { wall, cpu }]) => ({
   what: name,
@@ -82,16 +127,16 @@ for (const name of values.types.split(",")) {
   for (const columns of values.columns.split(",").map(Number)) {
     if (columns === 1) {
       const cache = await timed(type, 1, 1);
-      const dram = await timed(type, 1, Math.ceil(DRAM_BYTES / matrixBytes));
+      const memory = await fromMemory(type, matrixBytes);
       add("1 column, cache, GB/s", cache, roof["cache read GB/s"]!);
-      add("1 column, DRAM, GB/s", dram, roof["DRAM read GB/s"]!);
       decode.push({
         type: name,
         "cache GB/s": round(cache.median.cpu),
         "cache, best": round(cache.best.wall),
-        "DRAM GB/s": round(dram.median.cpu),
-        "DRAM, best": round(dram.best.wall),
-        "of DRAM roof": round(dram.median.cpu / roof["DRAM read GB/s"]!.cpu),
+        "DRAM GB/s": round(memory.median),
+        "DRAM, best": round(memory.best),
+        "bare read GB/s": round(memory.roof),
+        "of it": round(memory.share),
       });
     } else {
       const top = roof[blockSize > 1 ? "dot GOP/s" : "f32 GFLOP/s"]!;
@@ -101,6 +146,7 @@ for (const name of values.types.split(",")) {
 }
 if (decode.length > 0) console.table(decode);
 report("kernels", rows, {
+  decode,
   build: values.wasm,
   vectors: values.vectors,
   layout: values.layout,

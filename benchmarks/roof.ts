@@ -57,6 +57,15 @@ function assemble(relaxed: boolean): Uint8Array<ArrayBuffer> {
   return new Uint8Array(text.emitBinary());
 }
 
+/** Reads so many MiB of memory of its own, once a call. */
+export async function reader(mib: number): Promise<() => void> {
+  const memory = new WebAssembly.Memory({ initial: mib * 16, maximum: 65536 });
+  new Uint32Array(memory.buffer).fill(0x01020304); // pages of zeros would all be the same one
+  const { instance } = await WebAssembly.instantiate(assemble(false), { env: { memory } });
+  const core = instance.exports as unknown as RoofCore;
+  return () => void core.read(0, mib * 2 ** 20);
+}
+
 /** One thread's roofs: GB/s read from memory and from the caches, GOP/s, GFLOP/s. Best of some tenths of a second each. */
 export async function roofs(dramMiB = 512, cacheMiB = 8): Promise<Record<string, Rate>> {
   const relaxed = assemble(true);

@@ -182,7 +182,7 @@ function spreadColumns(n: Node, pb: usize, columns: i32, scratch: usize): void {
   const a = n.src0!;
   const column = columnBytesOf(a);
   for (let c = 0; c < columns; c++) {
-    spreadColumn(a, pb + <usize>c * n.src1!.nb1, column, scratch + <usize>c * column);
+    spreadColumn(a, pb + <usize>c * n.src1!.nb1, scratch + <usize>c * column);
   }
 }
 
@@ -205,15 +205,15 @@ function quantRows(n: Node, pa: usize, pd: usize, columns: i32, first: i32, last
   }
 }
 
-// One column of `bytes` at px.
-function spreadColumn(a: Node, p: usize, bytes: usize, px: usize): void {
+// One column to px.
+function spreadColumn(a: Node, p: usize, px: usize): void {
   const quads = inQuads(a);
   if (hasSupers(a)) {
     const nb = a.ne0 >> 8;
     expandSuper(p, nb, splitFor(a.type, quads, false), px);
-    if (quads) quadSums(a.type, nb, px + bytes - ((<usize>nb) << 5));
+    if (quads) quadSums(a.type, nb, px);
   } else {
-    expandColumn(p, a.ne0 >> 5, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), px);
+    expandColumn(p, a.ne0 >> 5, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), quads, px);
   }
 }
 

@@ -113,10 +113,10 @@ function spread(a: Node, b: Node, p: usize, px: usize): void {
   const block = blockSize(a.type);
   const nb = a.ne0 / block;
   if (block == 32) {
-    expandColumn(p, nb, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), px);
+    expandColumn(p, nb, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), quads, px);
   } else if (block == 256) {
     expandSuper(p, nb, splitFor(a.type, quads, false), px);
-    if (quads) quadSums(a.type, nb, px + spreadBytes(a) - ((<usize>nb) << 5));
+    if (quads) quadSums(a.type, nb, px);
   } else if (b.type == Type.F32) memory.copy(px, p, (<usize>a.ne0) << 2);
   else dequantizeRow(b.type, p, px, a.ne0);
 }

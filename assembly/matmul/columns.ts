@@ -8,6 +8,7 @@
 //
 //   column   for one row at a time:     codes, per block the code vectors; SPLIT: those of lo, then those of hi
 //                                       | scales, one per block | seeds or sums, one per block
+//            for pairs of quads:        per block codes | scale | seed or sum, so that beside the weights one stream is read
 //   group    for eight rows at a time:  codes, per four bytes of a row [lane 0][lane 1][lane 2][lane 3]; the lanes are
 //                                       four columns, SPLIT: lo and hi of two columns; relaxed SEEDED also six columns
 //                                       | scales, one per block and lane | seeds or sums, one per block and lane
@@ -18,6 +19,9 @@ import { f16ToF32, f16x4ToF32 } from "../math/f16";
 export const SEEDED: i32 = 0;
 export const SPLIT: i32 = 1;
 export const MINS: i32 = 2;
+
+/** Bytes of the scale and the seed or sum of a block. */
+export const BLOCK_SCALES: usize = 8;
 
 // Bytes of a block, and where its codes start.
 @inline
@@ -43,9 +47,9 @@ export function codeBytes(kind: i32, nb: i32): usize {
   return (<usize>nb * VECTORS) << (kind == SPLIT ? 5 : 4);
 }
 
-/** Bytes of a column of `nb` blocks. */
+/** Bytes of a column of `nb` blocks, for rows and for quads alike. */
 export function columnBytes(kind: i32, nb: i32): usize {
-  return codeBytes(kind, nb) + ((<usize>nb) << 3);
+  return codeBytes(kind, nb) + <usize>nb * BLOCK_SCALES;
 }
 
 /** Bytes of a group of `nb` blocks. */
@@ -73,12 +77,14 @@ function partialSums(p: usize): v128 {
   return i32x4.extadd_pairwise_i16x8_s(i16x8.add(a, b));
 }
 
-/** One column of `nb` blocks at p to px, for weights with zero point `zero`. */
-export function expandColumn(p: usize, nb: i32, zero: i32, kind: i32, px: usize): void {
-  const step = codeBytes(kind, 1);
-  let pd = px + codeBytes(kind, nb);
-  let ps = pd + ((<usize>nb) << 2);
-  for (let b = 0; b < nb; b++, p += blockBytes(kind), px += step, pd += 4, ps += 4) {
+/** One column of `nb` blocks at p to px, for weights with zero point `zero` in rows or in quads. */
+export function expandColumn(p: usize, nb: i32, zero: i32, kind: i32, quads: bool, px: usize): void {
+  const codes = codeBytes(kind, 1);
+  const step = quads ? codes + BLOCK_SCALES : codes;
+  const next = quads ? step : 4;
+  let pd = px + (quads ? codes : codeBytes(kind, nb));
+  let ps = pd + (quads ? 4 : (<usize>nb) << 2);
+  for (let b = 0; b < nb; b++, p += blockBytes(kind), px += step, pd += next, ps += next) {
     const q = p + codesAt(kind);
     store<f32>(pd, f16ToF32(load<u16>(p)));
     if (kind == MINS) store<f32>(ps, f16ToF32(load<u16>(p, 2)));

@@ -26,9 +26,18 @@ import {
 } from "../quants/quad";
 import { FIVES } from "../quants/quad_codes";
 import { bytesOf, codesAt, formOf, hasMin, isSuper } from "../quants/quad_types";
+import { BLOCK_SCALES } from "./columns";
+import { SUPER_SCALES } from "./super";
 
 /** Bytes of 16 activations of a column. */
 export const X16: usize = ASC_FEATURE_RELAXED_SIMD ? 16 : 32;
+
+/** Bytes of the 32 that one scale serves. */
+export const RUN: usize = 2 * X16;
+
+/** Bytes of a block of a column, and of a super-block. */
+export const BLOCK: usize = RUN + BLOCK_SCALES;
+export const SUPER: usize = 8 * RUN + SUPER_SCALES;
 
 /** True when the engine's dot takes any byte as unsigned, as high nibbles in their places are. */
 @inline
@@ -110,15 +119,11 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
-  const pd = px + ((<usize>nb * X16) << (supers ? 4 : 1));
-  const last = pd + ((<usize>nb) << 2);
-  const seeds = (<usize>nb) << 2;
+  const last = px + <usize>nb * (supers ? SUPER : BLOCK);
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
-    let x = px;
-    let s = last;
-    for (let d = pd; d < last; d += 4) {
+    for (let x = px; x < last;) {
       let accA = zero;
       let accB = zero;
       let i = zero;
@@ -136,7 +141,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
         const stop = supers ? p + 8 * (five ? 80 : 64) : 0;
         // one run after the other; the scale of the current one is the lowest byte of each lane
         do {
-          i = supers || hasMin(type) ? zero : v128.load32_splat(d + seeds);
+          i = supers || hasMin(type) ? zero : v128.load32_splat(x + RUN + 4);
           j = i;
           let k = zero;
           let l = zero;
@@ -237,7 +242,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
           }
           i = i32x4.add(i, inPlace ? i32x4.shr_s(k, 4) : k);
           j = i32x4.add(j, inPlace ? i32x4.shr_s(l, 4) : l);
-          x += 2 * X16;
+          x += RUN;
           if (supers) {
             accA = i32x4.add(accA, i32x4.mul(i, v128.and(scalesA, low)));
             accB = i32x4.add(accB, i32x4.mul(j, v128.and(scalesB, low)));
@@ -252,32 +257,32 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
         i = accA;
         j = accB;
       }
-      const dx = v128.load32_splat(d);
+      const dx = v128.load32_splat(x);
       let vA = term(i, lowered(v128.load16x4_s(w), lifted, lift), dx);
       let vB = term(j, lowered(v128.load16x4_s(w, 8), lifted, lift), dx);
       if (hasMin(type)) {
         if (supers) {
-          let s0 = v128.load32_splat(s);
-          let s1 = v128.load32_splat(s + 4);
+          let s0 = v128.load32_splat(x + 4);
+          let s1 = v128.load32_splat(x + 8);
           const cA = v128.load(w, 96);
           const cB = v128.load(w, 112);
           i = weigh(v128.and(cA, m3f), s0, s1, zero, even);
           j = weigh(v128.and(cB, m3f), s0, s1, zero, even);
-          s0 = v128.load32_splat(s + 8);
-          s1 = v128.load32_splat(s + 12);
+          s0 = v128.load32_splat(x + 12);
+          s1 = v128.load32_splat(x + 16);
           i = weigh(topsOf(v128.load(w, 32), v128.load(w, 64), cA, m03, m0c, m30), s0, s1, i, even);
           j = weigh(topsOf(v128.load(w, 48), v128.load(w, 80), cB, m03, m0c, m30), s0, s1, j, even);
           vA = f32x4.sub(vA, term(i, lowered(v128.load16x4_s(w, 16), lifted, lift), dx));
           vB = f32x4.sub(vB, term(j, lowered(v128.load16x4_s(w, 24), lifted, lift), dx));
         } else {
-          const sums = v128.load32_splat(d + seeds);
+          const sums = v128.load32_splat(x + 4);
           vA = f32x4.add(vA, f32x4.mul(lowered(v128.load16x4_s(w, 16), lifted, lift), sums));
           vB = f32x4.add(vB, f32x4.mul(lowered(v128.load16x4_s(w, 24), lifted, lift), sums));
         }
       }
       sumA = f32x4.add(sumA, vA);
       sumB = f32x4.add(sumB, vB);
-      s += 32;
+      x += supers ? SUPER_SCALES : BLOCK_SCALES;
       w = next;
     }
     v128.store(y, sumA);

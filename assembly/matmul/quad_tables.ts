@@ -9,7 +9,9 @@ import { WIDE_NONE, lookup, wideDot } from "../math/dot";
 import { EVEN, LIFT, LIFTED, X0F, X20, X30, bitsFrom, lowered, powersOf, quadMask } from "../quants/quad";
 import { bytesOf, codesAt, hasLevels, isSuper, levelZero, tableOf } from "../quants/quad_types";
 import { topsIQ4_XS } from "../quants/quads_256";
-import { X16, dotFour, oddOf, term } from "./quad_runs";
+import { BLOCK_SCALES } from "./columns";
+import { BLOCK, RUN, SUPER, X16, dotFour, oddOf, term } from "./quad_runs";
+import { SUPER_SCALES } from "./super";
 
 /** True when levels must be dotted in two parts: the engine's dot takes 0..127 only. */
 @inline
@@ -40,15 +42,14 @@ function levelsOf(type: i32): v128 {
   return hasLevels(type) ? i8x16.add(table, i8x16.splat(<i8>levelZero())) : table;
 }
 
-/** Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at ps: where each run of 32 starts, i32. */
-export function levelSeeds(nb: i32, ps: usize): void {
+/** Rewrites the sums at p of a super-block of a column (matmul/super.ts): where each run of 32 starts, i32. */
+@inline
+export function levelSeeds(p: usize): void {
   const zero = i32x4.splat(-levelZero());
-  for (const end = ps + ((<usize>nb) << 5); ps < end; ps += 32) {
-    const a = i32x4.extadd_pairwise_i16x8_s(v128.load(ps));
-    const b = i32x4.extadd_pairwise_i16x8_s(v128.load(ps, 16));
-    v128.store(ps, i32x4.mul(a, zero));
-    v128.store(ps, i32x4.mul(b, zero), 16);
-  }
+  const a = i32x4.extadd_pairwise_i16x8_s(v128.load(p));
+  const b = i32x4.extadd_pairwise_i16x8_s(v128.load(p, 16));
+  v128.store(p, i32x4.mul(a, zero));
+  v128.store(p, i32x4.mul(b, zero), 16);
 }
 
 /** Results to f32 from y to `end`. `parts`: the table of levels holds at most 127, the rest another. */
@@ -65,21 +66,18 @@ export function levelsRuns(type: i32, parts: bool, w: usize, nb: i32, px: usize,
   const table = parts ? i8x16.min_u(all, i8x16.splat(127)) : all;
   const rest = parts ? i8x16.sub(all, table) : m;
   const zero = i32x4.splat(0);
-  const pd = px + ((<usize>nb * X16) << (supers ? 4 : 1));
-  const last = pd + ((<usize>nb) << 2);
+  const last = px + <usize>nb * (supers ? SUPER : BLOCK);
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
-    let x = px;
-    let s = last;
-    for (let d = pd; d < last; d += 4) {
+    for (let x = px; x < last;) {
+      let s = x + (supers ? 8 * RUN : RUN) + 4;
       let accA = zero;
       let accB = zero;
       let i = zero;
       let j = zero;
       let p = w + 2 * codesAt(type);
       const next = w + 2 * bytesOf(type);
-      const dx = v128.load32_splat(d);
       let lowA = zero;
       let lowB = zero;
       let topA = zero;
@@ -150,9 +148,9 @@ export function levelsRuns(type: i32, parts: bool, w: usize, nb: i32, px: usize,
           o = oddOf(x + X16 + 12);
           i = dotLevels(parts, e, o, bitsFrom(a, 4, m), i, even, table, rest);
           j = dotLevels(parts, e, o, bitsFrom(b, 4, m), j, even, table, rest);
-          x += 2 * X16;
-          s += 4;
+          x += RUN;
           if (supers) {
+            s += 4;
             accA = i32x4.add(accA, i32x4.mul(i, i32x4.shr_s(scalesA, 24)));
             accB = i32x4.add(accB, i32x4.mul(j, i32x4.shr_s(scalesB, 24)));
             scalesA = i32x4.shl(scalesA, 8);
@@ -161,10 +159,12 @@ export function levelsRuns(type: i32, parts: bool, w: usize, nb: i32, px: usize,
           }
         } while (supers && p < stop);
       } while (supers && p < next);
+      const dx = v128.load32_splat(x);
       if (supers) {
         i = accA;
         j = accB;
       }
+      x += supers ? SUPER_SCALES : BLOCK_SCALES;
       if (type == Type.MXFP4) {
         const both = v128.load8x8_u(w);
         sumA = f32x4.add(sumA, term(i, powersOf(i32x4.extend_low_i16x8_u(both)), dx));

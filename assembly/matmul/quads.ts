@@ -10,6 +10,7 @@
 import { Type } from "../abi";
 import { WIDE_NONE, dotq, wideBias, wideDot } from "../math/dot";
 import { LIFT, LIFTED, lowered, quadMask } from "../quants/quad";
+import { BLOCK_SCALES } from "./columns";
 import { highInPlace, runsOf, term } from "./quad_runs";
 import { inParts, levelsRuns } from "./quad_tables";
 import { lane0, lane1, lane2, lane3 } from "./tile";
@@ -99,14 +100,13 @@ function joined(lo: v128, hi: v128): v128 {
 function quadsQ8_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
-  const pd = px + ((<usize>nb) << 6);
+  const last = px + <usize>nb * (64 + BLOCK_SCALES);
   // relaxed: lo of all, then hi; baseline: even ones of 16, then odd ones
   const second: usize = ASC_FEATURE_RELAXED_SIMD ? 32 : 16;
   for (; y < end; y += 32) {
     let sum = f32x4.splat(0);
     let other = sum;
-    let x = px;
-    for (let d = pd; d < pd + ((<usize>nb) << 2); d += 4, x += 64, w += 272) {
+    for (let x = px; x < last; x += 64 + BLOCK_SCALES, w += 272) {
       let i = i32x4.splat(0);
       let j = i;
       let k = i;
@@ -175,7 +175,7 @@ function quadsQ8_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
       j = signedFour(u, e, o, j);
       k = highFour(v, o, k);
       l = highFour(u, o, l);
-      const dx = v128.load32_splat(d);
+      const dx = v128.load32_splat(x + 64);
       sum = f32x4.add(sum, term(joined(i, k), lowered(v128.load16x4_s(w), lifted, lift), dx));
       other = f32x4.add(other, term(joined(j, l), lowered(v128.load16x4_s(w, 8), lifted, lift), dx));
     }
@@ -190,14 +190,12 @@ function quadsWide(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   const bias = wideBias();
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
-  const pd = px + ((<usize>nb) << 5);
-  const seeds = (<usize>nb) << 2;
+  const last = px + <usize>nb * (32 + BLOCK_SCALES);
   for (; y < end; y += 32) {
     let sum = f32x4.splat(0);
     let other = sum;
-    let x = px;
-    for (let d = pd; d < pd + seeds; d += 4, x += 32, w += 272) {
-      let i = v128.load32_splat(d + seeds);
+    for (let x = px; x < last; x += 32 + BLOCK_SCALES, w += 272) {
+      let i = v128.load32_splat(x + 36);
       let j = i;
       let c = v128.load(x);
       let e = lane0(c);
@@ -225,7 +223,7 @@ function quadsWide(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
       e = lane3(c);
       i = dotq(e, v128.xor(v128.load(w, 240), bias), i);
       j = dotq(e, v128.xor(v128.load(w, 256), bias), j);
-      const dx = v128.load32_splat(d);
+      const dx = v128.load32_splat(x + 32);
       sum = f32x4.add(sum, term(i, lowered(v128.load16x4_s(w), lifted, lift), dx));
       other = f32x4.add(other, term(j, lowered(v128.load16x4_s(w, 8), lifted, lift), dx));
     }

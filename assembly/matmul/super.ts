@@ -4,8 +4,8 @@
 // integer sum * (d * activation scale), with minima less integer sum of minima * (dmin * activation scale). Nothing is
 // fused.
 //
-//   column: codes in dot order, for signed codes split as in matmul/columns.ts but per 16: lo, then hi
-//           | scales f32, one per super-block | sums of 16 activations, 16 i16 per super-block
+//   column: per super-block codes in dot order, for signed codes split as in matmul/columns.ts but per 16: lo, then hi
+//           | scale f32 | sums of 16 activations, 16 i16
 
 import { Type } from "../abi";
 import { dotq, signedCodes, sumI32, sums4, unsignedCodes } from "../math/dot";
@@ -20,6 +20,9 @@ import { hi, lo } from "./columns";
 
 const BYTES: usize = 292;
 
+/** Bytes of the scale and the sums of a super-block of a column. */
+export const SUPER_SCALES: usize = 36;
+
 /** True when the activations must be split for weights of a type in file order. */
 export function isSplit(type: i32): bool {
   return ASC_FEATURE_RELAXED_SIMD && type == Type.IQ4_XS;
@@ -33,19 +36,17 @@ function groupBytes(split: bool): usize {
 
 /** Bytes of a column of `nb` super-blocks. */
 export function superColumnBytes(split: bool, nb: i32): usize {
-  return <usize>nb * (16 * groupBytes(split) + 36);
+  return <usize>nb * (16 * groupBytes(split) + SUPER_SCALES);
 }
 
 /** One column of `nb` super-blocks at p to px. */
 export function expandSuper(p: usize, nb: i32, split: bool, px: usize): void {
   const step = groupBytes(split);
-  let pd = px + <usize>nb * 16 * step;
-  let ps = pd + ((<usize>nb) << 2);
-  for (let b = 0; b < nb; b++, p += BYTES, pd += 4, ps += 32) {
-    store<f32>(pd, load<f32>(p));
-    v128.store(ps, v128.load(p, 260));
-    v128.store(ps, v128.load(p, 276), 16);
+  for (let b = 0; b < nb; b++, p += BYTES, px += SUPER_SCALES) {
     for (let j: usize = 4; j < 260; j += 16, px += step) expand16(v128.load(p + j), px, split);
+    store<f32>(px, load<f32>(p));
+    v128.store(px, v128.load(p, 260), 4);
+    v128.store(px, v128.load(p, 276), 20);
   }
 }
 
@@ -99,10 +100,9 @@ function rowsOf<T>(pw: usize, nbw: usize, rows: i32, nb: i32, px: usize, py: usi
 function dotRow<T>(p: usize, nb: i32, px: usize): f32 {
   const t = changetype<T>(<usize>0);
   const half: usize = 8 * groupBytes(ASC_FEATURE_RELAXED_SIMD && t.signed());
-  let pd = px + <usize>nb * 2 * half;
-  let ps = pd + ((<usize>nb) << 2);
   let sum: f32 = 0;
-  for (let b = 0; b < nb; b++, p += t.bytes(), pd += 4, ps += 32) {
+  for (let b = 0; b < nb; b++, p += t.bytes(), px += SUPER_SCALES) {
+    const ps = px + 2 * half + 4;
     let scales = t.scales(p);
     let acc = t.zero() != 0 ? weighted(scales, ps) : i32x4.splat(0);
     acc = i32x4.mul(acc, i32x4.splat(-t.zero()));
@@ -111,7 +111,7 @@ function dotRow<T>(p: usize, nb: i32, px: usize): f32 {
       acc = i32x4.add(acc, halfSum<T>(p, i, px, scales));
       scales = nextScales(scales, t.wide());
     }
-    const dx = load<f32>(pd);
+    const dx = load<f32>(px);
     let v = <f32>sumI32(acc) * (t.d(p) * dx);
     if (t.hasMin()) v = v - <f32>sumI32(weighted(t.mins(p), ps)) * (t.dmin(p) * dx);
     sum = sum + v;

@@ -23,8 +23,21 @@ import {
 import { bytesOf, codesAt, hasMin, zeroOf } from "../quants/quad_types";
 import { scalesQ3_K } from "../quants/quads_256";
 import { isWide } from "../quants/super";
-import { X16, dotFour, highInPlace, lowByte, oddOf, runsOf, term, topsOf, weighSigned } from "./quad_runs";
+import {
+  RUN,
+  SUPER,
+  X16,
+  dotFour,
+  highInPlace,
+  lowByte,
+  oddOf,
+  runsOf,
+  term,
+  topsOf,
+  weighSigned,
+} from "./quad_runs";
 import { inParts, levelSeeds, levelsRuns } from "./quad_tables";
+import { SUPER_SCALES } from "./super";
 
 /** `pairs` pairs of quads at pw times the column of `nb` super-blocks at px; results to f32 at py. */
 export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, py: usize): void {
@@ -50,22 +63,29 @@ export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usi
 }
 
 /**
- * Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at ps for quads: 16 i16 in the order 0 2 1 3 of
+ * Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at px for quads: 16 i16 in the order 0 2 1 3 of
  * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; IQ4_XS has no minima, but seeds.
  */
-export function quadSums(type: i32, nb: i32, ps: usize): void {
-  if (type == Type.IQ4_XS) return levelSeeds(nb, ps);
+export function quadSums(type: i32, nb: i32, px: usize): void {
   const wide = isWide(type);
-  for (const end = ps + ((<usize>nb) << 5); ps < end; ps += 32) {
-    let a = v128.load(ps);
-    let b = v128.load(ps, 16);
-    if (wide) {
-      a = i16x8.narrow_i32x4_s(i32x4.extadd_pairwise_i16x8_s(a), i32x4.extadd_pairwise_i16x8_s(b));
-      b = a;
-    }
-    v128.store(ps, i8x16.shuffle(a, a, 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
-    v128.store(ps, i8x16.shuffle(b, b, 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15), 16);
+  let p = px + 8 * RUN + 4;
+  for (let b = 0; b < nb; b++, p += SUPER) {
+    if (type == Type.IQ4_XS) levelSeeds(p);
+    else reorder(p, wide);
   }
+}
+
+
+@inline
+function reorder(p: usize, wide: bool): void {
+  let a = v128.load(p);
+  let b = v128.load(p, 16);
+  if (wide) {
+    a = i16x8.narrow_i32x4_s(i32x4.extadd_pairwise_i16x8_s(a), i32x4.extadd_pairwise_i16x8_s(b));
+    b = a;
+  }
+  v128.store(p, i8x16.shuffle(a, a, 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+  v128.store(p, i8x16.shuffle(b, b, 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15), 16);
 }
 
 function quadsQ4_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
@@ -110,14 +130,12 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
   const codeOf0 = i32x4.splat(zeroOf(type));
   const twoGroups = type != Type.Q6_K;
   const step: usize = type == Type.Q2_K ? 64 : 96;
-  const pd = px + ((<usize>nb * X16) << 4);
-  const last = pd + ((<usize>nb) << 2);
+  const last = px + <usize>nb * SUPER;
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
-    let x = px;
-    let s = last;
-    for (let d = pd; d < last; d += 4, w += 2 * bytesOf(type)) {
+    for (let x = px; x < last; x += SUPER_SCALES, w += 2 * bytesOf(type)) {
+      let s = x + 8 * RUN + 4;
       let accA = zero;
       let accB = zero;
       let upA = zero;
@@ -260,7 +278,7 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
         accA = i32x4.add(accA, i32x4.shr_s(upA, type == Type.Q3_K ? 3 : 2));
         accB = i32x4.add(accB, i32x4.shr_s(upB, type == Type.Q3_K ? 3 : 2));
       }
-      const dx = v128.load32_splat(d);
+      const dx = v128.load32_splat(x);
       if (!hasMin(type)) {
         accA = i32x4.sub(accA, i32x4.mul(sumsA, codeOf0));
         accB = i32x4.sub(accB, i32x4.mul(sumsB, codeOf0));
