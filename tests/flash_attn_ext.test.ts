@@ -341,16 +341,24 @@ describe.each(BUILDS)("flash_attn_ext, %s", (build) => {
   });
 });
 
-test("three threads give the bits of one", async () => {
+// With many tokens, threads take blocks of rows as they come.
+test.each([
+  [11, 6],
+  [150, 12],
+])("three threads give the bits of one: %i tokens of %i heads", async (nTokens, heads) => {
   const out: Float32Array[] = [];
   const next = stream(1);
-  const [q, k, v] = [samples(64 * 11 * 6, next), samples(64 * 90 * 2, next), samples(64 * 90 * 2, next)];
+  const [q, k, v] = [
+    samples(64 * nTokens * heads, next),
+    samples(64 * 90 * 2, next),
+    samples(64 * 90 * 2, next),
+  ];
   for (const nThreads of [1, 3]) {
     using engine = await createEngine({ nThreads });
     await engine.arrived;
     using g = engine.graph();
     const tensors = [
-      g.input("q", Type.F32, [64, 11, 6]),
+      g.input("q", Type.F32, [64, nTokens, heads]),
       g.input("k", Type.F32, [64, 90, 2]),
       g.input("v", Type.F32, [64, 90, 2]),
     ] as const;
