@@ -66,7 +66,7 @@ export function mulMat(n: Node, ith: i32, nth: i32, claim: usize): void {
   if (n1 <= 0 || total <= 0) return;
   const scratch = n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith;
   const small = <i64>rows * a.nb1 * n1 < SMALL_BYTES;
-  if (claim != 0 && !small && total == units && n1 <= columnsOf(a)) {
+  if (claim != 0 && !small && total == units) {
     return product(n, 0, 0, n1, 0, units, unit, claim, nth, scratch);
   }
   let u = <i32>((total * ith) / nth);
@@ -92,7 +92,8 @@ function liveOf(n: Node, ne: i32): i32 {
   return live == null ? ne : max(0, min(ne, load<i32>(live.data)));
 }
 
-// Units [first, last) of one matrix, of `unit` rows each; with a claim those of them that fall to this thread.
+// Units [first, last) of one matrix, of `unit` rows each; with a claim those of them that fall to this thread. Units of the
+// next columns are counted on from those of the ones before.
 function product(
   n: Node,
   i2: i32,
@@ -113,14 +114,15 @@ function product(
   const step = columnsOf(a);
   const panels = n1 >= PANEL_COLUMNS;
   const least = <i32>max<i64>(1, PART_BYTES / max<i64>(1, <i64>unit * a.nb1 * n1)); // a repeated row is no bytes
-  for (let c = 0; c < n1; c += step) {
+  for (let c = 0, base = 0; c < n1; c += step, base += claim == 0 ? 0 : last) {
     const columns = min(step, n1 - c);
     const py = pd + <usize>c * n.nb1;
     const px = spread(n, pb + <usize>c * b.nb1, columns, panels, scratch);
-    let end = first;
-    for (let u = first; (u = nextPart(claim, end, last, nth, least)) < last;) {
-      end = partEnd(claim, u, last, nth, least);
-      timesRows(n, pa, px, py, columns, u * unit, min(a.ne1, end * unit), panels, scratch);
+    let end = base + first;
+    for (let u = end; (u = nextPart(claim, end, base + last, nth, least)) < base + last;) {
+      end = partEnd(claim, u, base + last, nth, least);
+      const to = min(a.ne1, (end - base) * unit);
+      timesRows(n, pa, px, py, columns, (u - base) * unit, to, panels, scratch);
     }
   }
 }
