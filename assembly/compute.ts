@@ -66,7 +66,7 @@ function dispatch(n: Node, ith: i32, nth: i32, claim: usize): void {
   switch (n.op) {
     case Op.MUL_MAT: return mulMat(n, ith, nth, claim);
     case Op.MUL_MAT_ID: return mulMatId(n, ith, nth);
-    case Op.FLASH_ATTN_EXT: return flashAttnExt(n, ith, nth);
+    case Op.FLASH_ATTN_EXT: return flashAttnExt(n, ith, nth, claim);
     case Op.DUP:
     case Op.CONT:
     case Op.CPY: return cpy(n, ith, nth);

@@ -100,6 +100,18 @@ describeWith("models", "commands", () => {
     expect(unknown.status).toBe(2);
   });
 
+  test("a file of messages that holds none is refused by name", async () => {
+    for (const content of ["Once upon", "5", "null", "{}", '{ "messages": "hi" }']) {
+      const path = file("none.json", content);
+      const ended = await cli("chat", MODEL, "--template", template, "-m", path, "--json");
+      expect(ended.status).toBe(1);
+      const { error } = lastJson<{ error: { code: string; message: string } }>(ended);
+      expect(error.code).toBe("bad-value");
+      expect(error.message).toContain(path);
+    }
+    expect((await cli("chat", MODEL, "-m", join(folder, "nowhere.json"))).status).toBe(2);
+  });
+
   test("run takes the sampling options, and tells log-probabilities and bad ones", async () => {
     const run = async (...more: string[]): Promise<Generation> => {
       const ended = await cli(

@@ -5,11 +5,12 @@
 // for each failure and each kind of missing thing comes first. Exits 1 when a case failed, or when the GPU reported an
 // error that no call answers for.
 import { createEngine, type Engine } from "../ts/runtime/engine.ts";
-import { goldenCases } from "./golden/file.ts";
-import { tally } from "./golden/tally.ts";
+import { fileCases, goldenFiles, goldenFolder } from "./golden/file.ts";
+import { type Report, tally } from "./golden/tally.ts";
 import type { RunOptions } from "./golden/run.ts";
 import { gpuEngine } from "./gpu_engine.ts";
 import { testGpu } from "./gpu_host.ts";
+import { attempt, fail, listed } from "./runner.ts";
 
 function option(name: string, fallback: string): string {
   const at = process.argv.indexOf(name);
@@ -40,13 +41,14 @@ async function openEngine(name: string): Promise<Opened> {
 const backend = option("--backend", "cpu");
 const { engine, options, complaint } = await openEngine(backend);
 const only = option("--only", "");
-const cases = [...goldenCases()].filter((c) => c.name.startsWith(only));
-const { report, missing } = await tally(engine, cases, options);
+const unread: Report = { passed: 0, failed: 0, notBuilt: 0, failures: [] };
+const files = listed(unread, goldenFolder(), "GOLDEN_DIR", goldenFiles);
+const cases = files.flatMap((file) => attempt(unread, file, "", () => [...fileCases(file)]) ?? []);
+const wanted = cases.filter((c) => c.name.startsWith(only));
+const { report, missing } = await tally(engine, wanted, options);
+for (const { name, reason } of unread.failures) fail(report, name, reason);
 const stray = complaint();
-if (stray !== undefined) {
-  report.failed++;
-  report.failures.push({ name: "device", reason: stray });
-}
+if (stray !== undefined) fail(report, "device", stray);
 engine.dispose();
 
 if (!process.argv.includes("--json")) {

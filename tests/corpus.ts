@@ -2,10 +2,12 @@
 //
 // The last line is one JSON object { passed, failed, notBuilt, failures: [{ name, reason }] }; without --json a line
 // for each failure comes first. Exits 1 when a case failed.
+import { join } from "node:path";
 import { runArch } from "./corpus/arch.ts";
 import { runContainer } from "./corpus/container.ts";
-import { type Entry, type Report, nameOf, readManifest } from "./corpus/manifest.ts";
+import { corpusDir, type Entry, type Report, nameOf, readManifest } from "./corpus/manifest.ts";
 import { stages } from "./corpus/stages.ts";
+import { fail, listed } from "./runner.ts";
 
 const report: Report = { passed: 0, failed: 0, notBuilt: 0, failures: [] };
 
@@ -21,13 +23,15 @@ async function run(
   }
   if (reason === null) return void report.notBuilt++;
   if (reason === undefined) return void report.passed++;
-  report.failed++;
-  report.failures.push({ name: nameOf(entry), reason });
+  fail(report, nameOf(entry), reason);
 }
 
-for (const entry of readManifest("container")) await run(entry, runContainer);
-for (const entry of readManifest("arch")) await run(entry, (e) => runArch(e, stages));
-report.notBuilt += readManifest("safetensors").length;
+const entries = (kind: "container" | "arch" | "safetensors"): readonly Entry[] =>
+  listed(report, join(corpusDir(), kind), "CORPUS_DIR", () => readManifest(kind));
+
+for (const entry of entries("container")) await run(entry, runContainer);
+for (const entry of entries("arch")) await run(entry, (e) => runArch(e, stages));
+report.notBuilt += entries("safetensors").length;
 
 if (!process.argv.includes("--json")) {
   for (const { name, reason } of report.failures) console.log(`FAIL ${name}: ${reason}`);

@@ -125,6 +125,18 @@ function sideBySide(core: Core, r: Stored): Stored {
   return core.leaf(r.type, [d, cells, heads], data, [r.nb[0], row * heads, row, row * heads * cells]);
 }
 
+// The first cell of each head in the place of all of them, as a view can have it.
+function repeated(core: Core, { k, v, data, ...x }: Operands, a: Attention): Operands {
+  const first = (values: ArrayLike<number>, d: number): Float32Array =>
+    Float32Array.from(values, (_, i) => values[i - (i % (d * a.cells)) + (i % d)]!);
+  return {
+    ...x,
+    k: core.leaf(k.type, k.ne, k.data, [k.nb[0], 0, k.nb[2], k.nb[3]]),
+    v: core.leaf(v.type, v.ne, v.data, [v.nb[0], 0, v.nb[2], v.nb[3]]),
+    data: { ...data, k: first(data.k, a.d), v: first(data.v, a.dv) },
+  };
+}
+
 // Cells of one text by themselves.
 function textOf(core: Core, a: Attention, x: Operands, first: number, n: number): Operands {
   const cut = (r: Stored, d: number): Stored =>
@@ -168,6 +180,18 @@ describe.each(BUILDS)("flash_attn_ext, %s", (build) => {
     const x = operands(core, a);
     expect(nmse(attention(core, a, x, { q: x.q }), attend(a, x.data))).toBeLessThan(1e-11);
   });
+
+  test.each([Type.F32, Type.F16, Type.Q8_0].map((t) => [Type[t], t] as const))(
+    "a cell of %s that a view repeats counts as often",
+    async (_, type) => {
+      const core = await Core.load(build);
+      for (const tokens of [1, 5]) {
+        const a: Attention = { ...ATTENTIONS[0]!, type, tokens, sinks: true };
+        const x = repeated(core, operands(core, a), a);
+        expect(nmse(attention(core, a, x, { q: x.q }), attend(a, x.data))).toBeLessThan(1e-11);
+      }
+    },
+  );
 
   test.each(ATTENTIONS.filter((a) => !a.mask).map((a) => [a.title, a] as const))(
     "%s: a token gives the same bits alone and in a batch",
@@ -317,16 +341,24 @@ describe.each(BUILDS)("flash_attn_ext, %s", (build) => {
   });
 });
 
-test("three threads give the bits of one", async () => {
+// With many tokens, threads take blocks of rows as they come.
+test.each([
+  [11, 6],
+  [150, 12],
+])("three threads give the bits of one: %i tokens of %i heads", async (nTokens, heads) => {
   const out: Float32Array[] = [];
   const next = stream(1);
-  const [q, k, v] = [samples(64 * 11 * 6, next), samples(64 * 90 * 2, next), samples(64 * 90 * 2, next)];
+  const [q, k, v] = [
+    samples(64 * nTokens * heads, next),
+    samples(64 * 90 * 2, next),
+    samples(64 * 90 * 2, next),
+  ];
   for (const nThreads of [1, 3]) {
     using engine = await createEngine({ nThreads });
     await engine.arrived;
     using g = engine.graph();
     const tensors = [
-      g.input("q", Type.F32, [64, 11, 6]),
+      g.input("q", Type.F32, [64, nTokens, heads]),
       g.input("k", Type.F32, [64, 90, 2]),
       g.input("v", Type.F32, [64, 90, 2]),
     ] as const;

@@ -185,7 +185,7 @@ describe("the package", () => {
             target: "es2022",
             module,
             moduleResolution,
-            lib: ["es2023", "esnext.disposable", ...lib],
+            lib: ["es2023", ...lib],
             types,
             typeRoots: [join(ROOT, "node_modules/@types")],
             strict: true,

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { planCommand, readCsv } from "../ts/cli/plan.ts";
+import { PLAN_USAGE, planCommand, readCsv } from "../ts/cli/plan.ts";
 import { FormatError, GraphError } from "../ts/errors.ts";
 import { planToSVG } from "../ts/runtime/plan_svg.ts";
 import {
@@ -199,6 +199,15 @@ it("the command takes alignments, places that are given, and chunks", async () =
   expect(chunked.offsets.map((x) => x % 32)).toEqual([0, 0, 0]);
   expect(new Set(chunked.offsets.map((x) => Math.floor(x / 64))).size).toBe(3);
   await expect(command(["--max-chunk", "0"], list)).rejects.toThrow(GraphError);
+});
+
+it("the command prints its help when asked, and plans nothing", async () => {
+  let out = "";
+  const host = (): never => expect.unreachable();
+  for (const flag of ["--help", "-h"])
+    await planCommand([flag], { host, write: (text) => void (out += text) });
+  expect(out).toBe(`${PLAN_USAGE}\n`.repeat(2));
+  expect(out).toContain("--capacity");
 });
 
 it("misspelt options, values that are no numbers and missing files are refused", async () => {

@@ -27,6 +27,8 @@ export function vocabCases(name: string): VocabCase[] {
   const read = (end: string): string => new TextDecoder().decode(readData("vocab", name + end));
   const lines = read(".out").split("\n");
   const texts = read(".inp").split("\n__ggml_vocab_test__\n").slice(0, -1);
+  if (texts.length === 0 || lines.length !== texts.length + 1)
+    throw new Error(`${texts.length} texts, ${lines.length - 1} lines of ids`);
   return texts.map((text, i) => ({ text, ids: lines[i]!.split(" ").filter(Boolean).map(Number) }));
 }
 

@@ -1,5 +1,5 @@
 // Takes away the typings in dist/ that no entry of the package reaches, comments that no editor shows, and what would need
-// the DOM's types.
+// the DOM's types; names the library of types that `using` takes.
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
@@ -29,10 +29,15 @@ function prune(folder) {
   if (readdirSync(folder).length === 0) rmdirSync(folder);
 }
 
+/** What a user's `lib` may lack: without it Symbol.dispose is an error in our typings. */
+const DISPOSABLE = '/// <reference lib="esnext.disposable" />\n';
+
 /** One space for each level of indentation; comments where a user comes across the names. */
 function shortened(path) {
   const text = readFileSync(path, "utf8").replace(/^( {4})+/gm, (blanks) => " ".repeat(blanks.length / 4));
-  return shown.has(path) || path.includes("/ts/graph/") ? text : text.replace(/^ *\/\*\*[^]*?\*\/\n/gm, "");
+  const said =
+    shown.has(path) || path.includes("/ts/graph/") ? text : text.replace(/^ *\/\*\*[^]*?\*\/\n/gm, "");
+  return /\[Symbol\.(asyncDispose|dispose)\]/.test(said) ? DISPOSABLE + said : said;
 }
 
 const shown = new Set(entries.flatMap((types) => [resolve(types), ...named(resolve(types))]));

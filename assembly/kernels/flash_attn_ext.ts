@@ -12,17 +12,12 @@
 //
 // The rows are those of one KV head, or of a single token those of several: a cache keeps the heads of a cell side by
 // side, and is read as one stream then. Head by head, every cell of every head would be a cache miss.
-//
-// Scratch of a thread, with `rows` the least of ROWS and all rows:
-// Work | Row[rows] | scores [rows] | q [rows] | accumulators [rows] | partial sums | tile [CELLS][heads], of keys, then of
-// values
 
 import { AttnParam, Type } from "../abi";
 import { F16_SHIFT, f16RowsFinite, f16RowsToF32, f16ToF32 } from "../math/f16";
 import { exp4 } from "../math/exp";
 import { allFinite, clear, scaleRow } from "../math/rows";
 import {
-  PARTIALS,
   ROWS_F16,
   ROWS_F32,
   WEIGHTS,
@@ -32,109 +27,51 @@ import {
   scores,
   weigh,
 } from "../matmul/attention";
-import { Node, nrows, paramF, paramI, rowAt } from "../node";
+import { Node, paramF, paramI, rowAt } from "../node";
 import { dequantizeRow } from "../quants/index";
+import { nextPart, partEnd } from "../share";
+import { ROWS, Row, Work, layOut, rowOf } from "./attention_work";
 import { offsetOf } from "./convert";
 import { alibiSlope } from "./soft_max";
 
-// ts/ops/flash_attn_ext.ts counts scratch with the same numbers.
-const ROWS: i32 = 64;
+// Blocks of so many rows, for each thread, from which threads take them as they come. Later tokens see more cells.
+const SHARED_BLOCKS: i32 = 8;
 // Cells that are converted together.
 const CELLS: i32 = 32;
 // Cells whose weights are found together: a row moves to a new maximum no more often.
 const STRETCH: i32 = 128;
 // Rows of a KV head up to which its cells of F16 are read where they are.
 const SHIFT_ROWS: i32 = 8;
-const WORK_BYTES: usize = 128;
 // Bytes of a cell in a tile are no more, unless one head needs them.
 const CELL_BYTES: u32 = 2048;
 
-/** What all rows of a call share. Pointers to the parts of the scratch. */
-@unmanaged
-class Work {
-  rows: usize;
-  p: usize;
-  q: usize;
-  acc: usize;
-  partials: usize;
-  buffer: usize;
-  /** bytes of a padded q or k row, and of an accumulator or v row */
-  nbd: usize;
-  nbv: usize;
-  /** of query rows: products with keys are scores then, or what the cap takes */
-  scale: f32;
-  cap: f32;
-  count: i32;
-  /** KV heads of a sequence, the first one of the rows and how many they have, and their sequence */
-  heads: i32;
-  head: i32;
-  units: i32;
-  sequence: i32;
-  /** cells that some row sees */
-  lo: i32;
-  hi: i32;
-  /** where tiles are counted from */
-  origin: i32;
-  /**
-   * the open tile: cells [from, to), counted in the stretch; cell 0 of the stretch of w.head, bytes from cell to cell and
-   * from head to head, KV heads that share one
-   */
-  from: i32;
-  to: i32;
-  tile: usize;
-  step: usize;
-  apart: usize;
-  shared: i32;
-  /** whether it is f16, where it stands */
-  half: bool;
-  /** whether cells count as 2^-112 of what they are (matmul/attention.ts) */
-  shift: bool;
-  /** written only */
-  seen: u32;
-}
-
-/** One token of one head. */
-@unmanaged
-class Row {
-  q: usize;
-  acc: usize;
-  /** scores in the tile, then weights */
-  p: usize;
-  /** its mask row, or 0 */
-  mask: usize;
-  out: usize;
-  /** its KV head */
-  head: i32;
-  /** cells it may see, and its own */
-  lo: i32;
-  hi: i32;
-  own: i32;
-  slope: f32;
-  sink: f32;
-  top: f32;
-  sum: f32;
-  /** whether it sees something of the tile */
-  shown: bool;
-}
-
-
-@inline
-function rowOf(w: Work, i: i32): Row {
-  return changetype<Row>(w.rows + ((<usize>i) << 6));
-}
-
-/** Parameters: scale, max bias, soft cap, precision (ignored), window, whether it looks both ways. */
-export function flashAttnExt(n: Node, ith: i32, nth: i32): void {
+/**
+ * Parameters: scale, max bias, soft cap, precision (ignored), window, whether it looks both ways. `claim`: where threads take
+ * their parts, 0 for one thread alone (share.ts).
+ */
+export function flashAttnExt(n: Node, ith: i32, nth: i32, claim: usize): void {
   const heads = max(n.src1!.ne2, n.src2!.ne2);
   const live = n.live;
   const tokens = live == null ? n.ne2 : max(0, min(n.ne2, load<i32>(live.data)));
   const perHead = tokens * (n.ne1 / heads);
   const total = <i64>perHead * heads * n.ne3;
-  let r = <i32>((total * ith) / nth);
-  const end = <i32>((total * (ith + 1)) / nth);
-  if (r >= end) return;
+  if (total <= 0) return;
   const w = layOut(n, n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith);
   w.heads = heads;
+  const blocks = <i32>((total + ROWS - 1) / ROWS);
+  if (claim == 0 || blocks < SHARED_BLOCKS * nth) {
+    return attendRows(n, w, <i32>((total * ith) / nth), <i32>((total * (ith + 1)) / nth), tokens, perHead);
+  }
+  let end = 0;
+  for (let u = 0; (u = nextPart(claim, end, blocks, nth, 1)) < blocks;) {
+    end = partEnd(claim, u, blocks, nth, 1);
+    attendRows(n, w, u * ROWS, <i32>min<i64>(total, <i64>end * ROWS), tokens, perHead);
+  }
+}
+
+// Rows [r, end) of all, `perHead` to a KV head.
+function attendRows(n: Node, w: Work, r: i32, end: i32, tokens: i32, perHead: i32): void {
+  const heads = w.heads;
   const most = <i32>max(1, min(<usize>heads, <usize>CELL_BYTES / max(w.nbd, w.nbv)));
   while (r < end) {
     const unit = r / perHead;
@@ -163,23 +100,6 @@ function alike(n: Node, origin: i32, first: i32, count: i32, group: i32): i32 {
   let i = 1;
   while (i < count && originOf(n, (first + i) / group) == origin) i++;
   return i;
-}
-
-function layOut(n: Node, scratch: usize): Work {
-  const w = changetype<Work>(scratch);
-  w.cap = paramF(n, AttnParam.SOFTCAP);
-  w.scale = paramF(n, AttnParam.SCALE);
-  if (w.cap != 0) w.scale /= w.cap;
-  w.nbd = (<usize>((n.src0!.ne0 + 15) & ~15)) << 2;
-  w.nbv = (<usize>((n.ne0 + 15) & ~15)) << 2;
-  w.rows = scratch + WORK_BYTES;
-  const rows = <usize>min(ROWS, nrows(n));
-  w.p = w.rows + (rows << 6);
-  w.q = w.p + rows * WEIGHTS;
-  w.acc = w.q + rows * w.nbd;
-  w.partials = w.acc + rows * w.nbv;
-  w.buffer = w.partials + <usize>ROWS_F16 * PARTIALS;
-  return w;
 }
 
 // Takes w.count rows through all tiles, from row `first` of the KV head w.head on, `perHead` to a KV head and there
@@ -224,10 +144,11 @@ function beginAll(n: Node, w: Work, first: i32, perHead: i32): void {
   }
 }
 
-// Whether cells can be read as f16 where they are. The baseline build is to stay small.
+// Whether cells can be read as f16 where they are; not one that a view repeats: inner loops end where memory does. The
+// baseline build is to stay small.
 @inline
 function readsHalves(x: Node): bool {
-  return ASC_FEATURE_RELAXED_SIMD && x.type == Type.F16 && (x.ne0 & 15) == 0;
+  return ASC_FEATURE_RELAXED_SIMD && x.type == Type.F16 && (x.ne0 & 15) == 0 && x.nb1 > 0;
 }
 
 // Opens the tile of keys or values from cell c on of the stretch that starts at cell j, rows of nbs bytes: where they
@@ -244,8 +165,8 @@ function open(n: Node, w: Work, x: Node, nbs: usize, j: i32, c: i32, end: i32): 
   w.from = c;
   w.to = c + count;
   const padded = (<usize>x.ne0) << 2 != nbs;
-  // far rows of a tile would share few lines of the cache
-  const there = w.half || (x.type == Type.F32 && !padded && x.nb1 < CELL_BYTES);
+  // far rows of a tile would share few lines of the cache; 0 bytes are as far as can be
+  const there = w.half || (x.type == Type.F32 && !padded && x.nb1 - 1 < CELL_BYTES - 1);
   w.step = there ? <usize>x.nb1 : <usize>heads * nbs;
   w.apart = there ? <usize>x.nb2 : nbs;
   w.tile = (there ? p : w.buffer) - <usize>c * w.step;

@@ -9,15 +9,8 @@ import { Flag, Type } from "../abi";
 import { WIDE_NONE, pairsVectors, wideDot } from "../math/dot";
 import { PANEL_ROWS, dotRows, panelBytes, unpackPanel } from "../matmul/blocks";
 import { SEEDED, SPLIT, expandColumn, expandGroup, expandSix, groupBytes } from "../matmul/columns";
-import {
-  PARTIAL_BYTES,
-  TAIL_BYTES,
-  dotRowsF,
-  packPanel,
-  panelBytesF,
-  tileF,
-  tilePairF,
-} from "../matmul/floats";
+import { dotRowsF, rowBytesF } from "../matmul/float_rows";
+import { PARTIAL_BYTES, packPanel, panelBytesF, tileF, tilePairF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { dotQuads } from "../matmul/quads";
 import { pairsGroups, splitFor, spreadBytes, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
@@ -41,8 +34,10 @@ const COLUMNS_MAX: i32 = 256;
 const ELEMENTS: i32 = 1 << 20;
 // Columns from which they stand in groups of six, where those are worth it.
 const SIX_COLUMNS: i32 = 12;
-// Rows that go through all columns before the next ones, when there are two or three columns.
+// Rows that go through all columns before the next ones, when there are two or three columns; of floats more, since each
+// time the columns are spread out anew.
 const ROW_CHUNK: i32 = 16;
+const FLOAT_CHUNK: i32 = 32;
 // Bytes of weights, times columns, that a thread takes at least, and of a matrix that is not worth it: shared out at once.
 const PART_BYTES: i64 = 1 << 16;
 const SMALL_BYTES: i64 = 1 << 21;
@@ -63,7 +58,7 @@ export function mulMat(n: Node, ith: i32, nth: i32, claim: usize): void {
   if (n1 <= 0 || total <= 0) return;
   const scratch = n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith;
   const small = <i64>rows * a.nb1 * n1 < SMALL_BYTES;
-  if (claim != 0 && !small && total == units && n1 <= columnsOf(a)) {
+  if (claim != 0 && !small && total == units) {
     return product(n, 0, 0, n1, 0, units, unit, claim, nth, scratch);
   }
   let u = <i32>((total * ith) / nth);
@@ -89,7 +84,8 @@ function liveOf(n: Node, ne: i32): i32 {
   return live == null ? ne : max(0, min(ne, load<i32>(live.data)));
 }
 
-// Units [first, last) of one matrix, of `unit` rows each; with a claim those of them that fall to this thread.
+// Units [first, last) of one matrix, of `unit` rows each; with a claim those of them that fall to this thread. Units of the
+// next columns are counted on from those of the ones before.
 function product(
   n: Node,
   i2: i32,
@@ -110,14 +106,15 @@ function product(
   const step = columnsOf(a);
   const panels = n1 >= PANEL_COLUMNS;
   const least = <i32>max<i64>(1, PART_BYTES / max<i64>(1, <i64>unit * a.nb1 * n1)); // a repeated row is no bytes
-  for (let c = 0; c < n1; c += step) {
+  for (let c = 0, base = 0; c < n1; c += step, base += claim == 0 ? 0 : last) {
     const columns = min(step, n1 - c);
     const py = pd + <usize>c * n.nb1;
     const px = spread(n, pb + <usize>c * b.nb1, columns, panels, scratch);
-    let end = first;
-    for (let u = first; (u = nextPart(claim, end, last, nth, least)) < last;) {
-      end = partEnd(claim, u, last, nth, least);
-      timesRows(n, pa, px, py, columns, u * unit, min(a.ne1, end * unit), panels, scratch);
+    let end = base + first;
+    for (let u = end; (u = nextPart(claim, end, base + last, nth, least)) < base + last;) {
+      end = partEnd(claim, u, base + last, nth, least);
+      const to = min(a.ne1, (end - base) * unit);
+      timesRows(n, pa, px, py, columns, (u - base) * unit, to, panels, scratch);
     }
   }
 }
@@ -126,7 +123,7 @@ function product(
 function spread(n: Node, pb: usize, columns: i32, panels: bool, scratch: usize): usize {
   const a = n.src0!;
   if (blockSize(a.type) == 1) {
-    const converted = scratch + (panels ? 2 * PARTIAL_BYTES + panelBytesF(a.ne0) : TAIL_BYTES);
+    const converted = scratch + (panels ? 2 * PARTIAL_BYTES + panelBytesF(a.ne0) : rowBytesF(a.type, a.ne0));
     return plainColumns(n.src1!, pb, a.ne0, columns, converted);
   }
   if (panels) spreadGroups(n, pb, columns, sixColumns(a, columns), scratch);
@@ -392,7 +389,7 @@ function floatRows(
   const a = n.src0!;
   const k = a.ne0;
   const nbx = columnStep(n.src1!, k);
-  const chunk = columns == 1 ? last - first : ROW_CHUNK;
+  const chunk = columns == 1 ? last - first : FLOAT_CHUNK;
   for (let r = first; r < last; r += chunk) {
     const rows = min(chunk, last - r);
     const pw = pa + <usize>r * a.nb1;

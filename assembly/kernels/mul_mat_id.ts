@@ -6,12 +6,12 @@
 // at a time, so that the rows are read once for all of them: as panels of eight rows where there are many, else row by
 // row (quad by quad). Elements are summed as in mul_mat: same bits.
 //
-// Scratch of a thread: list of columns (matmul/chosen.ts) | tail of a float row | columns, or what panels need
+// Scratch of a thread: list of columns (matmul/chosen.ts) | what a float row needs | columns, or what panels need
 
 import { dotRows } from "../matmul/blocks";
 import { chosenPanels, columnAt, resultAt } from "../matmul/chosen";
 import { expandColumn } from "../matmul/columns";
-import { TAIL_BYTES, dotRowsF } from "../matmul/floats";
+import { dotRowsF, rowBytesF } from "../matmul/float_rows";
 import { dotQuads } from "../matmul/quads";
 import { splitFor, spreadBytes, spreadFor, zeroFor } from "../matmul/spread";
 import { dotSuperRows, expandSuper } from "../matmul/super";
@@ -87,7 +87,7 @@ function product(n: Node, x: i32, count: i32, first: i32, last: i32, list: usize
     chosenPanels(a, pa, first, last, count, list, scratch);
     return;
   }
-  const columns = scratch + TAIL_BYTES;
+  const columns = scratch + rowBytesF(a.type, a.ne0);
   const bytes = columnBytesOf(a);
   for (let c = 0; c < count; c++) spread(a, n.src1!, columnAt(list, c), columns + <usize>c * bytes);
   const chunk = count == 1 ? last - first : ROW_CHUNK;

@@ -25,6 +25,9 @@ const MASKS = memory.data<u32>([
   0x7c007c00, 0x7c007c00, 0x7c007c00, 0x7c007c00,
   0x7f807f80, 0x7f807f80, 0x7f807f80, 0x7f807f80,
   0xfc00fc00, 0xfc00fc00, 0xfc00fc00, 0xfc00fc00,
+  0x00002000, 0x00002000, 0x00002000, 0x00002000,
+  0x20000000, 0x20000000, 0x20000000, 0x20000000,
+  0xffff0000, 0xffff0000, 0xffff0000, 0xffff0000,
 ], 16);
 
 // Loaded where needed: a v128 constant in the code would cost three instructions at each use.
@@ -88,6 +91,24 @@ export function f16Shifted(v: v128, m: v128): v128 {
   return v128.and(i32x4.shl(v, 13), m);
 }
 
+/** Factors for f16Picked(): for the low and for the high halves of i32 lanes. */
+@inline
+export function f16PickEven(): v128 {
+  return mask(18);
+}
+
+
+@inline
+export function f16PickOdd(): v128 {
+  return mask(19);
+}
+
+/** Those four of eight f16 that the factor is for, as f16Shifted() has them. */
+@inline
+export function f16Picked(v: v128, factor: v128, m: v128): v128 {
+  return v128.and(i32x4.dot_i16x8_s(v, factor), m); // 2^13 times as large
+}
+
 /** Four f32 to f16 in zero-extended i32 lanes. */
 @inline
 export function f32x4ToF16(f: v128): v128 {
@@ -105,6 +126,12 @@ export function f32x4ToF16(f: v128): v128 {
 @inline
 export function bf16x4ToF32(v: v128): v128 {
   return i32x4.shl(v, 16);
+}
+
+/** What the high halves of i32 lanes are as bf16. */
+@inline
+export function bf16OddMask(): v128 {
+  return mask(20);
 }
 
 /** Four f32 to bf16 in zero-extended i32 lanes. */
@@ -195,6 +222,18 @@ export function f16RowsFinite(p: usize, bp: usize, bytes: usize, rows: i32): boo
       positive = i16x8.max_s(positive, i16x8.max_s(a, b));
       negative = i16x8.max_u(negative, i16x8.max_u(a, b));
     }
+  }
+  return finiteExtremes(positive, negative);
+}
+
+/** Whether `bytes` of f16 at p, a multiple of 16, are finite numbers. */
+export function f16RowFinite(p: usize, bytes: usize): bool {
+  let positive = i32x4.splat(0);
+  let negative = positive;
+  for (const end = p + bytes; p < end; p += 16) {
+    const v = v128.load(p);
+    positive = i16x8.max_s(positive, v);
+    negative = i16x8.max_u(negative, v);
   }
   return finiteExtremes(positive, negative);
 }

@@ -1,18 +1,16 @@
-// F32, F16 and BF16 weights times f32 activations: one row times one column, and a packed panel times four columns.
+// F32, F16 and BF16 weights times f32 activations: a packed panel times four columns.
 //
 // An output element is made of eight partial sums, one for each k modulo 8, added as ((0+4)+(2+6))+((1+5)+(3+7)). A row
-// keeps them in the lanes of two vectors; a panel makes them one after the other. No operation is fused, so both ways
-// give the same bits.
+// (float_rows.ts) keeps them in the lanes of two vectors; a panel makes them one after the other. No operation is fused,
+// so both ways give the same bits.
 
 import { Type } from "../abi";
-import { storeTransposed, sumF32 } from "../math/dot";
+import { storeTransposed } from "../math/dot";
 import { bf16ToF32, bf16x4ToF32, f16High, f16Low, f16ToF32, f16Upper } from "../math/f16";
 import { PANEL_ROWS } from "./blocks";
 
 /** Bytes for the eight partial tiles of a panel. */
 export const PARTIAL_BYTES: usize = 1024;
-/** Bytes for the last k % 8 elements of a row and a column. */
-export const TAIL_BYTES: usize = 64;
 
 // Eight weights at a time: a = first(p) and b = second(p, a) hold them, low(a, b) and high(a, b) are four each as f32.
 
@@ -133,52 +131,6 @@ class WeightBF16 {
   high(a: v128, b: v128): v128 {
     return bf16x4ToF32(i32x4.extend_high_i16x8_u(a));
   }
-}
-
-/** `rows` rows of k weights at pw, stride nbw, times the f32 column at px; results to py. pt: TAIL_BYTES of scratch. */
-export function dotRowsF(
-  type: i32,
-  pw: usize,
-  nbw: usize,
-  rows: i32,
-  k: i32,
-  px: usize,
-  pt: usize,
-  py: usize,
-): void {
-  if (type == Type.F16) rowsOf<WeightF16>(pw, nbw, rows, k, px, pt, py);
-  else if (type == Type.BF16) rowsOf<WeightBF16>(pw, nbw, rows, k, px, pt, py);
-  else rowsOf<WeightF32>(pw, nbw, rows, k, px, pt, py);
-}
-
-function rowsOf<T>(pw: usize, nbw: usize, rows: i32, k: i32, px: usize, pt: usize, py: usize): void {
-  const rest = k & 7;
-  memory.fill(pt, 0, TAIL_BYTES);
-  memory.copy(pt + 32, px + ((<usize>(k - rest)) << 2), (<usize>rest) << 2);
-  for (const end = py + ((<usize>rows) << 2); py < end; py += 4, pw += nbw) {
-    store<f32>(py, dotRow<T>(pw, k - rest, rest, px, pt));
-  }
-}
-
-// pt holds the last column elements, padded with zeros, behind the place for those of the row.
-@inline
-function dotRow<T>(p: usize, k8: i32, rest: i32, px: usize, pt: usize): f32 {
-  const t = changetype<T>(<usize>0);
-  const bytes = t.bytes();
-  let a = f32x4.splat(0);
-  let b = a;
-  for (const end = p + <usize>k8 * bytes; p < end; p += 8 * bytes, px += 32) {
-    const u = t.first(p);
-    const v = t.second(p, u);
-    a = f32x4.add(a, f32x4.mul(t.low(u, v), v128.load(px)));
-    b = f32x4.add(b, f32x4.mul(t.high(u, v), v128.load(px, 16)));
-  }
-  if (rest != 0) {
-    for (let i = 0; i < rest; i++) store<f32>(pt + ((<usize>i) << 2), t.one(p + <usize>i * bytes));
-    a = f32x4.add(a, f32x4.mul(v128.load(pt), v128.load(pt, 32)));
-    b = f32x4.add(b, f32x4.mul(v128.load(pt, 16), v128.load(pt, 48)));
-  }
-  return sumF32(f32x4.add(a, b));
 }
 
 /**

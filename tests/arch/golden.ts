@@ -1,6 +1,7 @@
 // The golden logits of model architectures: what the files say, and the measure by which results are compared.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { dataDir } from "../data.ts";
 
 /** Logits by position, and those after the last decode step. */
 interface Rows {
@@ -43,9 +44,9 @@ export interface TextIds {
 
 export type GoldenCase = (CausalCase | EmbeddingCase) & TextIds;
 
-/** Folder of the pairs NAME.gguf, NAME.json. */
+/** Folder of the pairs NAME.gguf, NAME.json: ARCH_DIR, else `arch` of the golden data. */
 export function archDir(): string {
-  return resolve(process.env["ARCH_DIR"] ?? "../shared/golden/arch");
+  return resolve(process.env["ARCH_DIR"] ?? join(dataDir("golden"), "arch"));
 }
 
 /** Names of all pairs, sorted. */

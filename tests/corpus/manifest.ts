@@ -59,7 +59,9 @@ export function corpusDir(): string {
 
 /** Entries of `<kind>-manifest.json`. */
 export function readManifest(kind: "container" | "arch" | "safetensors"): readonly Entry[] {
-  return JSON.parse(readFileSync(join(corpusDir(), `${kind}-manifest.json`), "utf8")) as Entry[];
+  const list: unknown = JSON.parse(readFileSync(join(corpusDir(), `${kind}-manifest.json`), "utf8"));
+  if (!Array.isArray(list)) throw new TypeError(`${kind}-manifest.json is no list`);
+  return list as Entry[];
 }
 
 /** Name of an entry, for reports. */

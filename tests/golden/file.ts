@@ -18,9 +18,12 @@ export function goldenFiles(): string[] {
     .sort();
 }
 
+/** Cases of one file. */
+export function* fileCases(name: string): Generator<Case> {
+  yield* casesOf(new Uint8Array(readFileSync(join(goldenFolder(), name))), name);
+}
+
 /** All cases of all files. */
 export function* goldenCases(): Generator<Case> {
-  for (const name of goldenFiles()) {
-    yield* casesOf(new Uint8Array(readFileSync(join(goldenFolder(), name))), name);
-  }
+  for (const name of goldenFiles()) yield* fileCases(name);
 }

@@ -2,15 +2,10 @@
 
 import type { Engine } from "../../ts/runtime/engine.ts";
 import type { Case } from "./cases.ts";
+import type { Report } from "../corpus/manifest.ts";
 import { runCase, type RunOptions } from "./run.ts";
 
-/** What `npm run conformance -- --json` prints. */
-export interface Report {
-  passed: number;
-  failed: number;
-  notBuilt: number;
-  readonly failures: { readonly name: string; readonly reason: string }[];
-}
+export type { Report } from "../corpus/manifest.ts";
 
 /** What came out, and how often the engine said that it lacks what. */
 export interface Tally {

@@ -1,7 +1,8 @@
 // slackwater chat: a conversation on the terminal, or one answer to the messages of a file.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
+import { FormatError } from "../errors.ts";
 import { type ChatMessage, type ChatRequest, type Model, type SamplingOptions } from "../llm/index.ts";
 import { type Args, type Option, parse } from "./args.ts";
 import { interruptSignal, MODEL_OPTIONS, openModel } from "./model_options.ts";
@@ -51,8 +52,7 @@ export async function chatCommand(argv: readonly string[]): Promise<void> {
  */
 function readRequest(args: Args): ChatRequest {
   const file = args.text("messages");
-  const given: unknown = file === undefined ? [] : JSON.parse(readFileSync(file, "utf8"));
-  const base = (Array.isArray(given) ? { messages: given } : given) as ChatRequest;
+  const base: ChatRequest = file === undefined ? { messages: [] } : requestOf(file);
   const system = args.text("system");
   const first: readonly ChatMessage[] = system === undefined ? [] : [{ role: "system", content: system }];
   return {
@@ -63,6 +63,22 @@ function readRequest(args: Args): ChatRequest {
     ...(args.text("template") === undefined ? {} : { chat_template: templateText(args.text("template")!) }),
     messages: [...first, ...base.messages],
   };
+}
+
+// What a file of messages holds: a list of them, or an object that has one.
+function requestOf(file: string): ChatRequest {
+  if (!existsSync(file)) throw new TypeError(`no such file: ${file}`);
+  let given: unknown;
+  try {
+    given = JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    throw new FormatError("bad-value", `--messages: ${file} is no JSON: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+  const request = (Array.isArray(given) ? { messages: given } : given) as ChatRequest | null;
+  if (Array.isArray(request?.messages)) return request;
+  throw new FormatError("bad-value", `--messages: ${file} holds no list of messages`, {});
 }
 
 // The messages to answer at once; undefined for a conversation.

@@ -33,7 +33,8 @@ export const PLAN_USAGE: string = `slackwater plan FILE.csv|MODEL.gguf [options]
   --capacity N  bytes that are good enough (default: aim at the lower bound)
   --max-chunk N cut memory in chunks of at most this many bytes; offsets count on through them
   --budget N    most work, in buffers looked at (about 5 ns each; 2e8, with a capacity 4e9)
-  --seed N      another seed, another plan`;
+  --seed N      another seed, another plan
+  -h, --help    this text`;
 
 const OPTIONS = {
   json: { type: "boolean" },
@@ -43,6 +44,7 @@ const OPTIONS = {
   capacity: { type: "string" },
   budget: { type: "string" },
   seed: { type: "string" },
+  help: { type: "boolean", short: "h" },
 } as const;
 
 interface Parsed {
@@ -63,6 +65,7 @@ interface Parsed {
  */
 export async function planCommand(args: readonly string[], outside: PlanCommandHost): Promise<void> {
   const p = parse(args);
+  if (p === undefined) return outside.write(`${PLAN_USAGE}\n`);
   const source = p.file.toLowerCase().endsWith(".csv")
     ? await planCsv(p, outside)
     : await planModel(p, outside);
@@ -73,13 +76,15 @@ export async function planCommand(args: readonly string[], outside: PlanCommandH
   outside.write(`${JSON.stringify({ peak, lowerBound, sum, ms, optimal, offsets })}\n`);
 }
 
-function parse(args: readonly string[]): Parsed {
+// Undefined when help is asked for.
+function parse(args: readonly string[]): Parsed | undefined {
   const { values: v, positionals } = parseArgs({
     args: [...args],
     options: OPTIONS,
     allowPositionals: true,
     strict: true,
   });
+  if (v.help === true) return undefined;
   const [file] = positionals;
   if (file === undefined || positionals.length > 1)
     throw new TypeError(`plan: one file expected\n${PLAN_USAGE}`);
