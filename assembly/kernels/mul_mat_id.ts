@@ -87,7 +87,7 @@ function product(n: Node, x: i32, count: i32, first: i32, last: i32, list: usize
     chosenPanels(a, pa, first, last, count, list, scratch);
     return;
   }
-  const columns = scratch + rowBytesF(a.type, a.ne0);
+  const columns = scratch + (blockSize(a.type) > 1 ? 0 : rowBytesF(a.type, a.ne0));
   const bytes = columnBytesOf(a);
   for (let c = 0; c < count; c++) spread(a, n.src1!, columnAt(list, c), columns + <usize>c * bytes);
   const chunk = count == 1 ? last - first : ROW_CHUNK;
