@@ -94,9 +94,10 @@ export async function roofs(dramMiB = 512, cacheMiB = 8): Promise<Record<string,
   };
 }
 
-/** What a thread of {@link readRoof} is given. */
-export interface ReadJob {
+/** What a thread of {@link readRoof} or {@link dotRoof} is given. */
+export interface RoofJob {
   readonly module: WebAssembly.Module;
+  /** to read; 0: multiplies what stays in registers and the nearest cache */
   readonly mib: number;
   readonly ms: number;
 }
@@ -105,11 +106,16 @@ export interface ReadJob {
 export async function readRoof(threads: number, mib = 256, ms = 300, times = 3): Promise<number> {
   const module = await WebAssembly.compile(assemble(false));
   let best = 0;
-  for (let i = 0; i < times; i++) best = Math.max(best, await readTogether({ module, mib, ms }, threads));
+  for (let i = 0; i < times; i++) best = Math.max(best, await runTogether({ module, mib, ms }, threads));
   return best;
 }
 
-async function readTogether(workerData: ReadJob, threads: number): Promise<number> {
+/** GOP/s of so many threads that do nothing but integer dots, all the time: what else runs on the machine counts. */
+export async function dotRoof(threads: number, ms: number): Promise<number> {
+  return runTogether({ module: await WebAssembly.compile(assemble(false)), mib: 0, ms }, threads);
+}
+
+async function runTogether(workerData: RoofJob, threads: number): Promise<number> {
   const path = join(import.meta.dirname, "peers/read.js");
   const workers = Array.from({ length: threads }, () => new Worker(path, { workerData }));
   const answers = (): Promise<unknown[]> =>

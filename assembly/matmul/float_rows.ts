@@ -167,7 +167,7 @@ function spreadColumn(px: usize, k: i32, f: f32, p: usize): bool {
 // False when the row is not finite: then the sums are wrong.
 function sumsF16(p: usize, k: i32, pt: usize): bool {
   const all = sumsOf<RowF16>(p, k, pt);
-  // no weight has an exponent that infinities could be made of: 2 and above
+  // all below 2: infinities and NaN have the upper bit of the exponent too
   if (!v128.any_true(v128.and(all, i32x4.splat(0x40004000)))) return true;
   return f16RowFinite(p, (<usize>(k & ~7)) << 1) && f16RowFinite(pt + TAIL, 16);
 }
