@@ -155,7 +155,7 @@ function timesRows(
 // A multiple of four.
 function columnsOf(a: Node): i32 {
   if (blockSize(a.type) == 1) return COLUMNS;
-  return max(COLUMNS, min(COLUMNS_MAX, (ELEMENTS / a.ne0) & ~3));
+  return max(COLUMNS, min(COLUMNS_MAX, (ELEMENTS / max(1, a.ne0)) & ~3));
 }
 
 // Super-blocks, or blocks of 32?
