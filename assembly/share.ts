@@ -1,5 +1,5 @@
-// Units of a node (rows, pairs of quads, panels) that threads take as they come, so that all are done at the same time
-// though one was slowed down.
+// Units of a node (rows, pairs of quads, panels; of attention, blocks of rows) that threads take as they come, so that all
+// are done at the same time though one was slowed down.
 //
 // A node has a claim: the number of units taken so far. Parts shrink towards the end: large ones at first, since memory is
 // read fastest in long streams. Threads count the shared nodes since their last meeting alike, so a node's claim is known by

@@ -21,6 +21,9 @@ import { Type, typeInfo } from "../ts/types.ts";
 const START = 1 << 20;
 /** Scratch of a quantizer. */
 const SEARCH_BYTES = 640;
+/** Bytes on both sides of a node's scratch that no kernel may write, and what they hold. */
+const GUARD_BYTES = 4096;
+const GUARD = 0xa5;
 
 interface Exports {
   run(records: number, first: number, last: number, nth: number): number;
@@ -142,18 +145,31 @@ export class Core {
     return this.#record({ op: Op.NONE, src: [] }, type, dims, data, nb);
   }
 
-  /** Runs one node on one thread and returns its record. What is not computed stays NaN. */
+  /**
+   * Runs one node on one thread and returns its record. What is not computed stays NaN; what is written beside the scratch is an
+   * error.
+   */
   compute(node: NodeSpec, type: Type, dims: readonly number[]): Stored {
     const r = this.#record(node, type, dims);
     this.bytes.fill(0xff, r.data, r.data + nbytes(type, r.ne, r.nb));
     const status = this.#exports.run(r.record, 0, 1, 1);
     if (status !== 0) throw new Error(`status ${status}`);
+    if (node.scratch)
+      this.#checkGuards(this.#view.getUint32(r.record + NODE_SCRATCH_DATA, true), node.scratch);
     return r;
   }
 
   /** All elements of a contiguous f32 record. */
   read(r: Stored): Float32Array {
     return this.floats(r.data, nelements(r.ne));
+  }
+
+  #checkGuards(scratch: number, size: number): void {
+    for (const p of [scratch - GUARD_BYTES, scratch + size]) {
+      const at = this.bytes.subarray(p, p + GUARD_BYTES).findIndex((byte) => byte !== GUARD);
+      if (at >= 0)
+        throw new Error(`a scratch of ${size} bytes was left: byte ${p + at - scratch} is written`);
+    }
   }
 
   #record(
@@ -179,7 +195,9 @@ export class Core {
     node.params?.forEach((v, i) => set(NODE_PARAMS + 4 * i, v));
     if (node.scratch) {
       this.#view.setFloat64(p + NODE_SCRATCH, node.scratch, true);
-      const scratch = this.alloc(node.scratch);
+      const guarded = this.alloc(node.scratch + 2 * GUARD_BYTES);
+      const scratch = guarded + GUARD_BYTES;
+      this.bytes.fill(GUARD, guarded, scratch + node.scratch + GUARD_BYTES);
       this.bytes.fill(0xff, scratch, scratch + node.scratch);
       set(NODE_SCRATCH_DATA, scratch);
     }

@@ -1,7 +1,9 @@
 // Generations whose device is lost on the way: they go on with the same text, on another device or on the CPU. The devices run
 // the CPU's kernels, so tokens are the CPU's.
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
+import { type ByteSource, openSource } from "../ts/gguf/index.ts";
 import { type GenerateOptions, loadModel, type LoadOptions, type Model } from "../ts/llm/index.ts";
 import { type Engine, startEngine } from "../ts/runtime/engine.ts";
 import { RemoteBackend } from "./backends/remote.ts";
@@ -25,7 +27,7 @@ interface Lossy {
 }
 
 /** A model on a device that is opened again after a loss, or not. */
-async function onDevice(again = true, load: LoadOptions = {}): Promise<Lossy> {
+async function onDevice(again = true, load: LoadOptions = {}, source?: ByteSource): Promise<Lossy> {
   const made: RemoteBackend[] = [];
   const engine = await startEngine({ nThreads: 1, device: "webgpu" }, async () => {
     if (made.length > 0 && !again) throw new Error("gone for good");
@@ -34,7 +36,7 @@ async function onDevice(again = true, load: LoadOptions = {}): Promise<Lossy> {
     return { backend, description: "test", software: false };
   });
   const path = join(dataDir("models"), "stories260K/stories260K-q8_0.gguf");
-  const model = await loadModel(path, { engine, nCtx: 64, nBatch: 8, ...load });
+  const model = await loadModel(source ?? path, { engine, nCtx: 64, nBatch: 8, ...load });
   open.push(engine, model);
   return { engine, model, made };
 }
@@ -125,6 +127,31 @@ describeWith("models", "a generation whose device is lost", () => {
 });
 
 describeWith("models", "an engine whose device is lost", () => {
+  test.each(["settle", "allocate"] as const)(
+    "closes the file when reading it again ends at %s",
+    async (at) => {
+      const path = join(dataDir("models"), "stories260K/stories260K-q8_0.gguf");
+      const bytes = await openSource(readFileSync(path));
+      let closed = 0;
+      const source: ByteSource = {
+        name: "counted",
+        size: bytes.size,
+        read: (...range) => bytes.read(...range),
+        load: (...parts) => bytes.load(...parts),
+        close: async () => void closed++,
+      };
+      const { engine, made, model } = await onDevice(true, {}, source);
+      expect(closed).toBe(1);
+      const failing = vi.spyOn(engine, at).mockImplementationOnce(() => {
+        throw new Error("no room");
+      });
+      made[0]!.lose();
+      await expect(model.complete(PROMPT, GREEDY)).rejects.toThrow("no room");
+      expect({ closed, called: failing.mock.calls.length }).toEqual({ closed: 2, called: 1 });
+      expect((await model.complete(PROMPT, GREEDY)).tokens).toEqual(await tokensOnCpu(GREEDY));
+    },
+  );
+
   test("loads models again after a load that failed", async () => {
     const { engine, made, model } = await onDevice();
     model.dispose();

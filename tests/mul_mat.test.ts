@@ -87,6 +87,17 @@ describe.each(BUILDS)("mul_mat, %s", (build) => {
     },
   );
 
+  test("rows of no weights give zeros", async () => {
+    const core = await Core.load(build);
+    for (const type of [...FLOATS, ...BLOCKS, ...SUPER_BLOCKS]) {
+      for (const n of [1, 5]) {
+        core.reset();
+        const { a, b } = operands(core, type, { m: 3, n, k: 0 });
+        expect([...core.read(product(core, a, b))]).toEqual(Array(3 * n).fill(0));
+      }
+    }
+  });
+
   test.each([Type.F32, Type.Q4_0, Type.Q8_0, Type.Q4_K].map((t) => [Type[t], t] as const))(
     "%s gives the same bits for columns alone and among more than are spread out at a time",
     async (_, type) => {

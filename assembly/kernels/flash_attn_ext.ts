@@ -55,7 +55,7 @@ export function flashAttnExt(n: Node, ith: i32, nth: i32, claim: usize): void {
   const tokens = live == null ? n.ne2 : max(0, min(n.ne2, load<i32>(live.data)));
   const perHead = tokens * (n.ne1 / heads);
   const total = <i64>perHead * heads * n.ne3;
-  if (total <= 0) return;
+  if (total <= 0 || n.ne0 == 0) return;
   const w = layOut(n, n.scratchData + ((<usize>(n.scratch / nth)) & ~63) * <usize>ith);
   w.heads = heads;
   const blocks = <i32>((total + ROWS - 1) / ROWS);

@@ -5,18 +5,16 @@
 // to three columns: row by row, so that weights are read once as one stream. More: panels of eight rows. All ways sum an
 // element in the same order.
 
-import { Flag, Type } from "../abi";
+import { Type } from "../abi";
 import { WIDE_NONE, pairsVectors, wideDot } from "../math/dot";
-import { PANEL_ROWS, dotRows, panelBytes, unpackPanel } from "../matmul/blocks";
-import { SEEDED, SPLIT, expandColumn, expandGroup, expandSix, groupBytes } from "../matmul/columns";
+import { PANEL_ROWS, panelBytes, unpackPanel } from "../matmul/blocks";
+import { SEEDED, SPLIT, expandGroup, expandSix, groupBytes } from "../matmul/columns";
 import { dotRowsF, rowBytesF } from "../matmul/float_rows";
 import { PARTIAL_BYTES, packPanel, panelBytesF, tileF, tilePairF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
-import { dotQuads } from "../matmul/quads";
-import { pairsGroups, splitFor, spreadBytes, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
-import { dotSuperRows, expandSuper } from "../matmul/super";
+import { columnBytesOf, dotColumn, hasSupers, inQuads, spreadColumn } from "../matmul/rows";
+import { pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
-import { dotSuperQuads, quadSums } from "../matmul/super_quads";
 import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_tile";
 import { SIX, tile, tileSix, tileTwelve } from "../matmul/tile";
 import { Node, rowAt } from "../node";
@@ -70,12 +68,6 @@ export function mulMat(n: Node, ith: i32, nth: i32, claim: usize): void {
     product(n, batch % n2, batch / n2, n1, first, last, unit, 0, 1, scratch);
     u += last - first;
   }
-}
-
-// Rows of weights in quads (quants/quads.ts).
-@inline
-function inQuads(a: Node): bool {
-  return (a.flags & Flag.QUADS) != 0;
 }
 
 // A dimension whose entries are the columns of a batch, cut to what is live.
@@ -155,13 +147,7 @@ function timesRows(
 // A multiple of four.
 function columnsOf(a: Node): i32 {
   if (blockSize(a.type) == 1) return COLUMNS;
-  return max(COLUMNS, min(COLUMNS_MAX, (ELEMENTS / a.ne0) & ~3));
-}
-
-// Super-blocks, or blocks of 32?
-@inline
-function hasSupers(a: Node): bool {
-  return blockSize(a.type) == 256;
+  return max(COLUMNS, min(COLUMNS_MAX, (ELEMENTS / max(1, a.ne0)) & ~3));
 }
 
 // Scratch: the columns.
@@ -173,10 +159,6 @@ function spreadColumns(n: Node, pb: usize, columns: i32, scratch: usize): void {
   }
 }
 
-function columnBytesOf(a: Node): usize {
-  return spreadBytes(a.type, inQuads(a), a.ne0);
-}
-
 function quantRows(n: Node, pa: usize, pd: usize, columns: i32, first: i32, last: i32, scratch: usize): void {
   const a = n.src0!;
   const column = columnBytesOf(a);
@@ -185,32 +167,8 @@ function quantRows(n: Node, pa: usize, pd: usize, columns: i32, first: i32, last
     const rows = min(chunk, last - r);
     for (let c = 0; c < columns; c++) {
       const py = pd + <usize>c * n.nb1 + ((<usize>r) << 2);
-      dots(a, pa + <usize>r * a.nb1, rows, scratch + <usize>c * column, py);
+      dotColumn(a, pa + <usize>r * a.nb1, rows, scratch + <usize>c * column, py);
     }
-  }
-}
-
-// One column to px.
-function spreadColumn(a: Node, p: usize, px: usize): void {
-  const quads = inQuads(a);
-  if (hasSupers(a)) {
-    const nb = a.ne0 >> 8;
-    expandSuper(p, nb, splitFor(a.type, quads, false), px);
-    if (quads) quadSums(a.type, nb, px);
-  } else {
-    expandColumn(p, a.ne0 >> 5, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), quads, px);
-  }
-}
-
-// `rows` rows at pw times the column at px.
-function dots(a: Node, pw: usize, rows: i32, px: usize, py: usize): void {
-  const nb = a.ne0 / blockSize(a.type);
-  if (hasSupers(a)) {
-    if (inQuads(a)) dotSuperQuads(a.type, pw, rows / PAIR_ROWS, nb, px, py);
-    else dotSuperRows(a.type, pw, a.nb1, rows, nb, px, py);
-  } else {
-    if (inQuads(a)) dotQuads(a.type, pw, rows / PAIR_ROWS, nb, px, py);
-    else dotRows(a.type, pw, a.nb1, rows, nb, px, py);
   }
 }
 

@@ -8,15 +8,10 @@
 //
 // Scratch of a thread: list of columns (matmul/chosen.ts) | what a float row needs | columns, or what panels need
 
-import { dotRows } from "../matmul/blocks";
+import { Type } from "../abi";
 import { chosenPanels, columnAt, resultAt } from "../matmul/chosen";
-import { expandColumn } from "../matmul/columns";
 import { dotRowsF, rowBytesF } from "../matmul/float_rows";
-import { dotQuads } from "../matmul/quads";
-import { splitFor, spreadBytes, spreadFor, zeroFor } from "../matmul/spread";
-import { dotSuperRows, expandSuper } from "../matmul/super";
-import { dotSuperQuads, quadSums } from "../matmul/super_quads";
-import { Flag, Type } from "../abi";
+import { columnBytesOf, dotColumn, inQuads, spreadColumn } from "../matmul/rows";
 import { Node, liveRowsOf, rowAt, share } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
 import { PAIR_ROWS } from "../quants/quad";
@@ -59,12 +54,6 @@ export function mulMatId(n: Node, ith: i32, nth: i32): void {
 
 
 @inline
-function inQuads(a: Node): bool {
-  return (a.flags & Flag.QUADS) != 0;
-}
-
-
-@inline
 function idAt(n: Node, i: i32, t: i32): i32 {
   const ids = n.src2!;
   return load<i32>(ids.data + <usize>i * ids.nb0 + <usize>t * ids.nb1);
@@ -88,7 +77,7 @@ function product(n: Node, x: i32, count: i32, first: i32, last: i32, list: usize
     return;
   }
   const columns = scratch + (blockSize(a.type) > 1 ? 0 : rowBytesF(a.type, a.ne0));
-  const bytes = columnBytesOf(a);
+  const bytes = bytesOf(a);
   for (let c = 0; c < count; c++) spread(a, n.src1!, columnAt(list, c), columns + <usize>c * bytes);
   const chunk = count == 1 ? last - first : ROW_CHUNK;
   for (let r = first; r < last; r += chunk) {
@@ -100,34 +89,19 @@ function product(n: Node, x: i32, count: i32, first: i32, last: i32, list: usize
   }
 }
 
-function columnBytesOf(a: Node): usize {
-  const block = blockSize(a.type);
-  return block > 1 ? spreadBytes(a.type, inQuads(a), a.ne0) : (<usize>a.ne0) << 2;
+// Bytes of a column.
+function bytesOf(a: Node): usize {
+  return blockSize(a.type) > 1 ? columnBytesOf(a) : (<usize>a.ne0) << 2;
 }
 
 // A column of b at p, as the dots want it.
 function spread(a: Node, b: Node, p: usize, px: usize): void {
-  const quads = inQuads(a);
-  const block = blockSize(a.type);
-  const nb = a.ne0 / block;
-  if (block == 32) {
-    expandColumn(p, nb, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), quads, px);
-  } else if (block == 256) {
-    expandSuper(p, nb, splitFor(a.type, quads, false), px);
-    if (quads) quadSums(a.type, nb, px);
-  } else if (b.type == Type.F32) memory.copy(px, p, (<usize>a.ne0) << 2);
+  if (blockSize(a.type) > 1) spreadColumn(a, p, px);
+  else if (b.type == Type.F32) memory.copy(px, p, (<usize>a.ne0) << 2);
   else dequantizeRow(b.type, p, px, a.ne0);
 }
 
 function dots(a: Node, pw: usize, rows: i32, px: usize, pt: usize, py: usize): void {
-  const block = blockSize(a.type);
-  const nb = a.ne0 / block;
-  const pairs = inQuads(a) ? rows / PAIR_ROWS : 0;
-  if (block == 32) {
-    if (pairs > 0) dotQuads(a.type, pw, pairs, nb, px, py);
-    else dotRows(a.type, pw, a.nb1, rows, nb, px, py);
-  } else if (block == 256) {
-    if (pairs > 0) dotSuperQuads(a.type, pw, pairs, nb, px, py);
-    else dotSuperRows(a.type, pw, a.nb1, rows, nb, px, py);
-  } else dotRowsF(a.type, pw, a.nb1, rows, nb, px, pt, py);
+  if (blockSize(a.type) > 1) dotColumn(a, pw, rows, px, py);
+  else dotRowsF(a.type, pw, a.nb1, rows, a.ne0, px, pt, py);
 }

@@ -72,13 +72,11 @@ function requestOf(file: string): ChatRequest {
   try {
     given = JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    throw new FormatError("bad-value", `--messages: ${file} is no JSON: ${(cause as Error).message}`, {
-      cause,
-    });
+    throw new FormatError("bad-value", `--messages: ${file}: ${(cause as Error).message}`, { cause });
   }
   const request = (Array.isArray(given) ? { messages: given } : given) as ChatRequest | null;
   if (Array.isArray(request?.messages)) return request;
-  throw new FormatError("bad-value", `--messages: ${file} holds no list of messages`, {});
+  throw new FormatError("bad-value", `--messages: ${file} holds no list of messages`);
 }
 
 // The messages to answer at once; undefined for a conversation.

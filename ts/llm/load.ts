@@ -247,18 +247,19 @@ async function loadAgain(
 ): Promise<Allocation> {
   const { source } = await open();
   const weights = [...plan.weights.values()];
-  for (const t of weights) t.flags &= ~Flag.QUADS;
-  engine.settle(plannedGraphs(plan));
-  const memory = engine.allocate(weights, "weights");
+  let memory: Allocation | undefined;
   let windows: QuadWindows | undefined;
   try {
+    for (const t of weights) t.flags &= ~Flag.QUADS;
+    engine.settle(plannedGraphs(plan));
+    memory = engine.allocate(weights, "weights");
     const quads = quadsOf(engine, plan, layout, engine.arena.report().free);
     ({ windows } = quads);
     await memory.ready();
     await readWeights(engine, { plan, memory, quads }, source, {});
     return memory;
   } catch (error) {
-    memory.dispose();
+    memory?.dispose();
     throw error;
   } finally {
     windows?.free();

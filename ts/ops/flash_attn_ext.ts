@@ -26,7 +26,7 @@ const KV: readonly Type[] = [
   Type.IQ4_NL,
 ];
 
-// Shared with assembly/kernels/flash_attn_ext.ts.
+// Shared with assembly/kernels/attention_work.ts and flash_attn_ext.ts.
 const ROWS = 64;
 const CELLS = 32;
 const P_BYTES = 4 * 136;
