@@ -89,7 +89,9 @@ describe("built files", () => {
     expect(typings.length).toBeGreaterThan(10);
     for (const name of typings) {
       const text = readFileSync(join(DIST, name), "utf8");
-      expect(text, name).not.toMatch(/@webgpu\/types|\/\/\/\s*<reference (?!lib=)|\bGPU[A-Z]\w*Usage\b|\bNodeJS\./);
+      expect(text, name).not.toMatch(
+        /@webgpu\/types|\/\/\/\s*<reference (?!lib=)|\bGPU[A-Z]\w*Usage\b|\bNodeJS\./,
+      );
     }
   });
 });
