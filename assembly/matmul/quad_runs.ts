@@ -7,6 +7,7 @@
 import { WIDE_UNSIGNED, dotq, wideDot } from "../math/dot";
 import {
   EVEN,
+  EVEN_NIBBLES,
   LIFT,
   LIFTED,
   LOW,
@@ -59,10 +60,11 @@ export function dotFour(e: v128, o: v128, q: v128, acc: v128, even: v128): v128 
   else return dotq(o, i16x8.shr_u(q, 8), dotq(e, v128.and(q, even), acc));
 }
 
-// High nibbles, or 16 times them, in their places.
+// High nibbles of four rows, or 16 times them in their places, times four activations; `nibbles`: those of even bytes.
 @inline
-function highNibbles(v: v128, m: v128, inPlace: bool): v128 {
-  return inPlace ? v128.andnot(v, m) : bitsFrom(v, 4, m);
+function dotHigh(e: v128, o: v128, v: v128, acc: v128, m: v128, nibbles: v128, inPlace: bool): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return dotq(e, inPlace ? v128.andnot(v, m) : bitsFrom(v, 4, m), acc);
+  else return dotq(o, i16x8.shr_u(v, 12), dotq(e, bitsFrom(v, 4, nibbles), acc));
 }
 
 /** One term of four rows: integer sums times the scales, times that of the activations. */
@@ -111,6 +113,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
   const m08 = five ? quadMask(X08) : m;
   const m10 = five ? quadMask(X10) : m;
   const even = quadMask(EVEN);
+  const nibbles = ASC_FEATURE_RELAXED_SIMD ? m : quadMask(EVEN_NIBBLES);
   const low = quadMask(LOW);
   const m3f = quadMask(X3F);
   const m03 = quadMask(X03);
@@ -207,8 +210,8 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
             j = dotFour(e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16);
             o = oddOf(x + X16);
-            k = dotFour(e, o, highNibbles(a, m, inPlace), k, even);
-            l = dotFour(e, o, highNibbles(b, m, inPlace), l, even);
+            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
+            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
             a = v128.load(p, 32);
             b = v128.load(p, 48);
             e = v128.load32_splat(x + 4);
@@ -217,8 +220,8 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
             j = dotFour(e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 4);
             o = oddOf(x + X16 + 4);
-            k = dotFour(e, o, highNibbles(a, m, inPlace), k, even);
-            l = dotFour(e, o, highNibbles(b, m, inPlace), l, even);
+            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
+            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
             a = v128.load(p, 64);
             b = v128.load(p, 80);
             e = v128.load32_splat(x + 8);
@@ -227,8 +230,8 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
             j = dotFour(e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 8);
             o = oddOf(x + X16 + 8);
-            k = dotFour(e, o, highNibbles(a, m, inPlace), k, even);
-            l = dotFour(e, o, highNibbles(b, m, inPlace), l, even);
+            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
+            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
             a = v128.load(p, 96);
             b = v128.load(p, 112);
             e = v128.load32_splat(x + 12);
@@ -237,8 +240,8 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
             j = dotFour(e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 12);
             o = oddOf(x + X16 + 12);
-            k = dotFour(e, o, highNibbles(a, m, inPlace), k, even);
-            l = dotFour(e, o, highNibbles(b, m, inPlace), l, even);
+            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
+            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
           }
           i = i32x4.add(i, inPlace ? i32x4.shr_s(k, 4) : k);
           j = i32x4.add(j, inPlace ? i32x4.shr_s(l, 4) : l);
