@@ -8,7 +8,7 @@
 import { Type } from "../abi";
 import { WIDE_NONE, lookup, wideDot } from "../math/dot";
 import { EVEN, LIFT, LIFTED, X0F, X20, X30, bitsFrom, lowered, powersOf, quadMask } from "../quants/quad";
-import { bytesOf, codesAt, hasLevels, isSuper, levelZero, tableOf } from "../quants/quad_types";
+import { bytesOf, codesAt, hasLevels, levelZero, tableOf } from "../quants/quad_types";
 import { topsIQ4_XS } from "../quants/quads_256";
 import { BLOCK_SCALES } from "./columns";
 import { BLOCK, RUN, SUPER, X16, dotFour, oddOf, term } from "./quad_runs";
@@ -40,6 +40,25 @@ function dotLevels(
 ): v128 {
   acc = dotFour(e, o, lookup(table, q), acc, even);
   return parts ? dotFour(e, o, lookup(rest, q), acc, even) : acc;
+}
+
+// The low nibbles of v with e and o, the high ones with f and q.
+@inline
+function dotNibbles(
+  parts: bool,
+  e: v128,
+  o: v128,
+  f: v128,
+  q: v128,
+  v: v128,
+  acc: v128,
+  m: v128,
+  even: v128,
+  table: v128,
+  rest: v128,
+): v128 {
+  acc = dotLevels(parts, e, o, v128.and(v, m), acc, even, table, rest);
+  return dotLevels(parts, f, q, bitsFrom(v, 4, m), acc, even, table, rest);
 }
 
 // The levels of a type as the dots of a column want them.
@@ -79,46 +98,30 @@ function sumRuns(
   for (; x < end; x += supers ? RUN : BLOCK) {
     let i = v128.load32_splat(supers ? s : x + RUN + 4);
     let j = i;
-    let a = v128.load(p);
-    let b = v128.load(p, 16);
     let e = v128.load32_splat(x);
     let o = oddOf(x);
-    i = dotLevels(parts, e, o, v128.and(a, m), i, even, table, rest);
-    j = dotLevels(parts, e, o, v128.and(b, m), j, even, table, rest);
-    e = v128.load32_splat(x + X16);
-    o = oddOf(x + X16);
-    i = dotLevels(parts, e, o, bitsFrom(a, 4, m), i, even, table, rest);
-    j = dotLevels(parts, e, o, bitsFrom(b, 4, m), j, even, table, rest);
-    a = v128.load(p, 32);
-    b = v128.load(p, 48);
+    let f = v128.load32_splat(x + X16);
+    let q = oddOf(x + X16);
+    i = dotNibbles(parts, e, o, f, q, v128.load(p), i, m, even, table, rest);
+    j = dotNibbles(parts, e, o, f, q, v128.load(p, 16), j, m, even, table, rest);
     e = v128.load32_splat(x + 4);
     o = oddOf(x + 4);
-    i = dotLevels(parts, e, o, v128.and(a, m), i, even, table, rest);
-    j = dotLevels(parts, e, o, v128.and(b, m), j, even, table, rest);
-    e = v128.load32_splat(x + X16 + 4);
-    o = oddOf(x + X16 + 4);
-    i = dotLevels(parts, e, o, bitsFrom(a, 4, m), i, even, table, rest);
-    j = dotLevels(parts, e, o, bitsFrom(b, 4, m), j, even, table, rest);
-    a = v128.load(p, 64);
-    b = v128.load(p, 80);
+    f = v128.load32_splat(x + X16 + 4);
+    q = oddOf(x + X16 + 4);
+    i = dotNibbles(parts, e, o, f, q, v128.load(p, 32), i, m, even, table, rest);
+    j = dotNibbles(parts, e, o, f, q, v128.load(p, 48), j, m, even, table, rest);
     e = v128.load32_splat(x + 8);
     o = oddOf(x + 8);
-    i = dotLevels(parts, e, o, v128.and(a, m), i, even, table, rest);
-    j = dotLevels(parts, e, o, v128.and(b, m), j, even, table, rest);
-    e = v128.load32_splat(x + X16 + 8);
-    o = oddOf(x + X16 + 8);
-    i = dotLevels(parts, e, o, bitsFrom(a, 4, m), i, even, table, rest);
-    j = dotLevels(parts, e, o, bitsFrom(b, 4, m), j, even, table, rest);
-    a = v128.load(p, 96);
-    b = v128.load(p, 112);
+    f = v128.load32_splat(x + X16 + 8);
+    q = oddOf(x + X16 + 8);
+    i = dotNibbles(parts, e, o, f, q, v128.load(p, 64), i, m, even, table, rest);
+    j = dotNibbles(parts, e, o, f, q, v128.load(p, 80), j, m, even, table, rest);
     e = v128.load32_splat(x + 12);
     o = oddOf(x + 12);
-    i = dotLevels(parts, e, o, v128.and(a, m), i, even, table, rest);
-    j = dotLevels(parts, e, o, v128.and(b, m), j, even, table, rest);
-    e = v128.load32_splat(x + X16 + 12);
-    o = oddOf(x + X16 + 12);
-    i = dotLevels(parts, e, o, bitsFrom(a, 4, m), i, even, table, rest);
-    j = dotLevels(parts, e, o, bitsFrom(b, 4, m), j, even, table, rest);
+    f = v128.load32_splat(x + X16 + 12);
+    q = oddOf(x + X16 + 12);
+    i = dotNibbles(parts, e, o, f, q, v128.load(p, 96), i, m, even, table, rest);
+    j = dotNibbles(parts, e, o, f, q, v128.load(p, 112), j, m, even, table, rest);
     v128.store(t, i);
     v128.store(t, j, 16);
     p += stride;
