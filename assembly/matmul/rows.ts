@@ -4,11 +4,13 @@ import { Flag } from "../abi";
 import { Node } from "../node";
 import { blockSize } from "../quants/index";
 import { PAIR_ROWS } from "../quants/quad";
+import { hasTable } from "../quants/quad_types";
 import { dotRows } from "./blocks";
-import { expandColumn } from "./columns";
+import { columnBytes, expandColumn } from "./columns";
+import { LEVEL_SUMS } from "./quad_tables";
 import { dotQuads } from "./quads";
-import { splitFor, spreadBytes, spreadFor, zeroFor } from "./spread";
-import { dotSuperRows, expandSuper } from "./super";
+import { splitFor, spreadFor, zeroFor } from "./spread";
+import { dotSuperRows, expandSuper, superColumnBytes } from "./super";
 import { dotSuperQuads, quadSums } from "./super_quads";
 
 /** Rows of weights in quads (quants/quads.ts)? */
@@ -23,9 +25,12 @@ export function hasSupers(a: Node): bool {
   return blockSize(a.type) == 256;
 }
 
-/** Bytes of a column for rows of a. */
+/** Bytes of a column for rows of a, with what is kept behind it. */
 export function columnBytesOf(a: Node): usize {
-  return spreadBytes(a.type, inQuads(a), a.ne0);
+  const quads = inQuads(a);
+  const sums: usize = quads && hasTable(a.type) ? LEVEL_SUMS : 0;
+  if (hasSupers(a)) return superColumnBytes(splitFor(a.type, quads, false), a.ne0 >> 8) + sums;
+  return columnBytes(spreadFor(a.type, quads, false), a.ne0 >> 5) + sums;
 }
 
 /** The column at p as rows of a want it, to px. */

@@ -2,12 +2,11 @@
 
 import { Type } from "../abi";
 import { WIDE_NONE, pairsVectors, wideDot, wideZero } from "../math/dot";
-import { hasLevels, hasMin, hasTable, isSuper, levelZero } from "../quants/quad_types";
+import { hasLevels, hasMin, levelZero } from "../quants/quad_types";
 import { kindOf, zeroPoint } from "./blocks";
-import { SEEDED, columnBytes } from "./columns";
+import { SEEDED } from "./columns";
 import { panelLevelZero } from "./quad_panel";
-import { LEVEL_SUMS } from "./quad_tables";
-import { isSplit, superColumnBytes } from "./super";
+import { isSplit } from "./super";
 import { MINIMA, NO_WEIGHTS, ZERO_POINT } from "./super_tile";
 
 // Signed codes in quads as the second operand of a dot: of one that takes any byte, or levels with what they need added.
@@ -34,13 +33,6 @@ export function zeroFor(type: i32, quads: bool, panels: bool): i32 {
 /** Are columns of super-blocks split? */
 export function splitFor(type: i32, quads: bool, panels: bool): bool {
   return isSplit(type) && !isUnsplit(type, quads, panels);
-}
-
-/** Bytes of a column of k activations for blocks of any size, with what is kept behind it. */
-export function spreadBytes(type: i32, quads: bool, k: i32): usize {
-  const sums: usize = quads && hasTable(type) ? LEVEL_SUMS : 0;
-  if (isSuper(type)) return superColumnBytes(splitFor(type, quads, false), k >> 8) + sums;
-  return columnBytes(spreadFor(type, quads, false), k >> 5) + sums;
 }
 
 /** May panels take two groups of columns at once? */
