@@ -7,7 +7,7 @@
 import { parseArgs } from "node:util";
 import { createEngine, type Engine, type Graph, leaf, Type } from "../ts/index.ts";
 import { typeInfo, typeOf } from "../ts/types.ts";
-import { median, repeat, report, round } from "./measure.ts";
+import { median, repeat, report, round, spentOn } from "./measure.ts";
 import { type Rate, rate, reader, roofs } from "./roof.ts";
 import { fillBlocks } from "./synthesize.ts";
 
@@ -57,13 +57,6 @@ interface Rates {
   readonly best: Rate;
 }
 
-/** Milliseconds of one call. */
-async function spent(f: () => unknown): Promise<number> {
-  const t = performance.now();
-  await f();
-  return performance.now() - t;
-}
-
 const start = (): Promise<Engine> =>
   createEngine({
     nThreads: 1,
@@ -86,12 +79,12 @@ async function fromMemory(type: Type, matrixBytes: number): Promise<Found> {
   using engine = await start();
   const count = Math.ceil((DRAM_MIB * 2 ** 20) / matrixBytes);
   const g = products(engine, type, 1, count);
-  const reads = async (): Promise<number> => (DRAM_MIB * 2 ** 20) / (await spent(read)) / 1e6;
+  const reads = async (): Promise<number> => rate(DRAM_MIB * 2 ** 20, await spentOn(read)).wall;
   for (let i = 0; i < 3; i++) await g.compute();
   const own: number[] = [];
   const roofs = [await reads()];
   for (let i = 0; i < PASSES; i++) {
-    own.push((matrixBytes * count) / (await spent(() => g.compute())) / 1e6);
+    own.push(rate(matrixBytes * count, await spentOn(() => g.compute())).wall);
     roofs.push(await reads());
   }
   const around = own.map((_, i) => (roofs[i]! + roofs[i + 1]!) / 2);

@@ -35,6 +35,13 @@ export function round(x: number): number {
   return Number.isFinite(x) ? Number(x.toPrecision(3)) : NaN;
 }
 
+/** What one call takes. */
+export async function spentOn(f: () => unknown): Promise<Spent> {
+  const start = now();
+  await f();
+  return since(start);
+}
+
 /** Repetitions of `f` until `minMs` have gone by, at least `least`; the median and the best of each clock. */
 export async function repeat(
   f: () => unknown,
@@ -44,9 +51,7 @@ export async function repeat(
   const runs: Spent[] = [];
   const start = now();
   while (runs.length < least || since(start).ms < minMs) {
-    const t = now();
-    await f();
-    runs.push(since(t));
+    runs.push(await spentOn(f));
   }
   const of = (pick: (xs: number[]) => number): Spent => ({
     ms: pick(runs.map((r) => r.ms)),
