@@ -165,8 +165,8 @@ function open(n: Node, w: Work, x: Node, nbs: usize, j: i32, c: i32, end: i32): 
   w.from = c;
   w.to = c + count;
   const padded = (<usize>x.ne0) << 2 != nbs;
-  // far rows of a tile would share few lines of the cache; 0 bytes are as far as can be
-  const there = w.half || (x.type == Type.F32 && !padded && x.nb1 - 1 < CELL_BYTES - 1);
+  // far rows of a tile would share few lines of the cache; a repeated one is no row of it
+  const there = w.half || (x.type == Type.F32 && !padded && x.nb1 > 0 && x.nb1 < CELL_BYTES);
   w.step = there ? <usize>x.nb1 : <usize>heads * nbs;
   w.apart = there ? <usize>x.nb2 : nbs;
   w.tile = (there ? p : w.buffer) - <usize>c * w.step;

@@ -23,8 +23,8 @@ import {
   f16ShiftMask,
 } from "../math/f16";
 
-// Scratch: the last k % 8 elements of a row and a column of F32 | two partial sums | the last k % 8 weights of 16 bits, and zeros |
-// the column, spread out | a row of F16 as f32
+// Scratch: the last k % 8 elements of a row and a column of F32 | two partial sums | the last k % 8 weights of 16 bits, and
+// zeros | the column, spread out | a row of F16 as f32
 const SUMS: usize = 64;
 const TAIL: usize = SUMS + 32;
 const SPREAD: usize = TAIL + 16;
