@@ -18,6 +18,7 @@ const MASKS = memory.data<u32>([
   0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f,
   0x000f000f, 0x000f000f, 0x000f000f, 0x000f000f,
   0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff,
+  0x00010001, 0x00010001, 0x00010001, 0x00010001,
 ], 16);
 
 /** acc + products of x (any sign) and q (0..127 in the relaxed build). */
@@ -25,6 +26,30 @@ const MASKS = memory.data<u32>([
 export function dotq(x: v128, q: v128, acc: v128): v128 {
   if (ASC_FEATURE_RELAXED_SIMD) return i32x4.relaxed_dot_i8x16_i7x16_add_s(x, q, acc);
   else return i32x4.add(acc, i32x4.dot_i16x8_s(x, q));
+}
+
+/** True where dotq() is a row of instructions, as on x86 without VNNI: there kernels sum pairs of products first. */
+@inline
+export function sumsPairs(): bool {
+  return ASC_FEATURE_RELAXED_SIMD && wideDot() == WIDE_NONE;
+}
+
+/** acc + products of x (any sign) and q (0..127), in pairs, i16; for the relaxed build. The caller keeps sums within i16. */
+@inline
+export function dotPairs(x: v128, q: v128, acc: v128): v128 {
+  return i16x8.add(acc, i16x8.relaxed_dot_i8x16_i7x16_s(x, q));
+}
+
+/** acc + the sums of dotPairs(), two to an i32 lane; `ones` is onesPairs(). */
+@inline
+export function joinPairs(v: v128, acc: v128, ones: v128): v128 {
+  return i32x4.add(acc, i32x4.dot_i16x8_s(v, ones));
+}
+
+/** From memory, like all masks. */
+@inline
+export function onesPairs(): v128 {
+  return v128.load(MASKS, 48);
 }
 
 /** Four f32 cut to integers. Finite and in range: then every engine gives the same. */

@@ -69,6 +69,18 @@ export function hi(v: v128): v128 {
   return v128.and(i16x8.shr_u(v, 7), v128.load(PARTS, 16));
 }
 
+/** What activations are without their sign, 0..128 as unsigned bytes. */
+@inline
+export function magnitudes(v: v128): v128 {
+  return i8x16.abs(v);
+}
+
+/** All bits where activations are negative. */
+@inline
+export function signs(v: v128): v128 {
+  return i8x16.shr_s(v, 7);
+}
+
 // Four lanes that add up to the sum of the 32 codes at p.
 @inline
 function partialSums(p: usize): v128 {
