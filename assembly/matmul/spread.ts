@@ -4,7 +4,7 @@ import { Type } from "../abi";
 import { WIDE_NONE, pairsVectors, wideDot, wideZero } from "../math/dot";
 import { hasLevels, hasMin, levelZero } from "../quants/quad_types";
 import { kindOf, zeroPoint } from "./blocks";
-import { SEEDED } from "./columns";
+import { SEEDED, SIGNS, SPLIT } from "./columns";
 import { panelLevelZero } from "./quad_panel";
 import { isSplit } from "./super";
 import { MINIMA, NO_WEIGHTS, ZERO_POINT } from "./super_tile";
@@ -21,7 +21,9 @@ function isUnsplit(type: i32, quads: bool, panels: bool): bool {
 
 /** Kind of the columns of blocks of 32 (matmul/columns.ts). */
 export function spreadFor(type: i32, quads: bool, panels: bool): i32 {
-  return isUnsplit(type, quads, panels) ? SEEDED : kindOf(type);
+  if (isUnsplit(type, quads, panels)) return SEEDED;
+  const kind = kindOf(type);
+  return ASC_FEATURE_RELAXED_SIMD && kind == SPLIT && !panels ? SIGNS : kind;
 }
 
 /** The code of 0 in such blocks. */
@@ -30,7 +32,7 @@ export function zeroFor(type: i32, quads: bool, panels: bool): i32 {
   return isUnsplit(type, quads, panels) ? wideZero() : zeroPoint(type);
 }
 
-/** Are columns of super-blocks split? */
+/** Are columns of super-blocks split: panels in two parts, single ones in magnitudes and signs? */
 export function splitFor(type: i32, quads: bool, panels: bool): bool {
   return isSplit(type) && !isUnsplit(type, quads, panels);
 }
