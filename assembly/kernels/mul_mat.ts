@@ -6,14 +6,14 @@
 // element in the same order.
 
 import { Type } from "../abi";
-import { WIDE_NONE, pairsVectors, wideDot } from "../math/dot";
+import { pairsVectors, sumsPairs } from "../math/dot";
 import { PANEL_ROWS, panelBytes, unpackPanel } from "../matmul/blocks";
-import { SEEDED, SPLIT, expandGroup, expandSix, groupBytes } from "../matmul/columns";
+import { SEEDED, expandGroup, expandSix, groupBytes } from "../matmul/columns";
 import { dotRowsF, rowBytesF } from "../matmul/float_rows";
 import { PARTIAL_BYTES, packPanel, panelBytesF, tileF, tilePairF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { columnBytesOf, dotColumn, hasSupers, inQuads, spreadColumn } from "../matmul/rows";
-import { pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
+import { centreOf, hasRests, pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
 import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_tile";
 import { SIX, tile, tileSix, tileTwelve } from "../matmul/tile";
@@ -194,10 +194,10 @@ function quantPanels(
   }
 }
 
-// The first columns, which stand in groups of six; fours follow, so that at most one column is computed in vain. An
-// engine that is not known to have a dot of one instruction would spill twelve sums.
+// The first columns, which stand in groups of six; fours follow, so that at most one column is computed in vain. Where pairs
+// are summed twelve sums would be spilled, but for those of wider registers.
 function sixColumns(a: Node, columns: i32): i32 {
-  if (!ASC_FEATURE_RELAXED_SIMD || columns < SIX_COLUMNS || wideDot() == WIDE_NONE) return 0;
+  if (!ASC_FEATURE_RELAXED_SIMD || columns < SIX_COLUMNS || (sumsPairs() && !pairsVectors())) return 0;
   if (hasSupers(a) || spreadFor(a.type, inQuads(a), true) != SEEDED) return 0;
   const rest = columns % SIX;
   return columns - rest + (rest == 5 ? SIX : rest == 1 || rest == 2 ? -SIX : 0);
@@ -206,7 +206,7 @@ function sixColumns(a: Node, columns: i32): i32 {
 // Bytes of a group of four columns, or of two that are split.
 function groupBytesOf(a: Node): usize {
   const nb = a.ne0 / blockSize(a.type);
-  return hasSupers(a) ? superGroupBytes(nb) : groupBytes(nb);
+  return hasSupers(a) ? superGroupBytes(nb) : groupBytes(spreadFor(a.type, inQuads(a), true), nb);
 }
 
 // Where the groups start.
@@ -217,8 +217,7 @@ function groupsAt(a: Node, scratch: usize): usize {
 
 // Are the lanes of a group two columns?
 function isSplit(a: Node): bool {
-  if (hasSupers(a)) return splitFor(a.type, inQuads(a), true);
-  return spreadFor(a.type, inQuads(a), true) == SPLIT;
+  return hasSupers(a) && splitFor(a.type, inQuads(a), true);
 }
 
 function spreadGroups(n: Node, pb: usize, columns: i32, six: i32, scratch: usize): void {
@@ -232,7 +231,7 @@ function spreadGroups(n: Node, pb: usize, columns: i32, six: i32, scratch: usize
   let c = 0;
   if (ASC_FEATURE_RELAXED_SIMD) {
     for (; c < six; c += SIX, p += (group * SIX) / 4) {
-      expandSix(pb + <usize>c * b.nb1, b.nb1, last, a.ne0 >> 5, zero, p);
+      expandSix(pb + <usize>c * b.nb1, b.nb1, last, a.ne0 >> 5, zero, centreOf(a.type), p);
     }
   }
   for (; c < columns; c += split ? 2 : 4, p += group) spreadGroup(n, pb, c, columns, split, p);
@@ -258,6 +257,7 @@ function panelTimes(
   const supers = hasSupers(a);
   const kind = spreadFor(a.type, inQuads(a), true);
   const weights = weightsFor(a.type, inQuads(a));
+  const rests = hasRests(a.type);
   const ahead = (PANEL_ROWS * a.nb1) / columns;
   const pairs = pairsGroups(split);
   let p = groupsAt(a, scratch);
@@ -270,9 +270,9 @@ function panelTimes(
     next += ahead * lanes;
     if (supers) superTile(panel, p, pair ? bytes : 0, nb, isWide(a.type), split, weights, scratch);
     else if (ASC_FEATURE_RELAXED_SIMD && c < six) {
-      if (pair) tileTwelve(panel, p, bytes, nb, scratch);
-      else tileSix(panel, p, nb, scratch);
-    } else tile(kind, panel, p, nb, scratch);
+      if (pair) tileTwelve(rests, panel, p, bytes, nb, scratch);
+      else tileSix(rests, panel, p, nb, scratch);
+    } else tile(kind, rests, panel, p, nb, scratch);
     storeTile(scratch, split ? 64 : 32, min(width, columns - c), rows, py, n.nb1);
     if (pair) {
       const second = scratch + (supers ? SUPER_TILE_BYTES : SIX * 32);
@@ -311,7 +311,7 @@ function spreadGroup(n: Node, pb: usize, c: i32, columns: i32, split: bool, px: 
   if (hasSupers(a)) expandSuperGroup(p0, p1, p2, p3, a.ne0 >> 8, split, isWide(a.type), px);
   else {
     const zero = zeroFor(a.type, quads, true);
-    expandGroup(p0, p1, p2, p3, a.ne0 >> 5, zero, spreadFor(a.type, quads, true), px);
+    expandGroup(p0, p1, p2, p3, a.ne0 >> 5, zero, centreOf(a.type), spreadFor(a.type, quads, true), px);
   }
 }
 

@@ -168,6 +168,17 @@ export function sums4(a: v128, b: v128, c: v128, d: v128): v128 {
   );
 }
 
+/** The same of pairs of i16. */
+@inline
+export function pairs4(a: v128, b: v128, c: v128, d: v128): v128 {
+  const ab = i16x8.add(interleaveLow(a, b), interleaveHigh(a, b));
+  const cd = i16x8.add(interleaveLow(c, d), interleaveHigh(c, d));
+  return i16x8.add(
+    i8x16.shuffle(ab, cd, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+    i8x16.shuffle(ab, cd, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31),
+  );
+}
+
 /** Sum of the four i32 lanes. */
 @inline
 export function sumI32(v: v128): i32 {

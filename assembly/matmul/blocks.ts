@@ -13,7 +13,7 @@ import { Q4_1 } from "../quants/q4_1";
 import { Q5_0 } from "../quants/q5_0";
 import { Q5_1 } from "../quants/q5_1";
 import { Q8_0 } from "../quants/q8_0";
-import { MINS, SEEDED, SIGNS, SPLIT, codeBytes } from "./columns";
+import { MINS, SEEDED, SIGNS, codeBytes } from "./columns";
 
 /** Rows of a panel. */
 export const PANEL_ROWS: i32 = 8;
@@ -26,7 +26,7 @@ export function kindOf(type: i32): i32 {
       return MINS;
     case Type.Q8_0:
     case Type.IQ4_NL:
-      return ASC_FEATURE_RELAXED_SIMD ? SPLIT : SEEDED;
+      return ASC_FEATURE_RELAXED_SIMD ? SIGNS : SEEDED;
     default:
       return SEEDED;
   }

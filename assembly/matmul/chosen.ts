@@ -10,9 +10,9 @@ import { Node } from "../node";
 import { isSuper } from "../quants/quad_types";
 import { isWide } from "../quants/super";
 import { PANEL_ROWS, panelBytes, unpackPanel } from "./blocks";
-import { SPLIT, expandGroup, groupBytes, groupColumns } from "./columns";
+import { expandGroup, groupBytes } from "./columns";
 import { unpackQuads } from "./quad_panel";
-import { pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "./spread";
+import { centreOf, hasRests, pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "./spread";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "./super_panel";
 import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "./super_tile";
 import { tile } from "./tile";
@@ -43,12 +43,12 @@ export function chosenPanels(
   const nb = supers ? a.ne0 >> 8 : a.ne0 >> 5;
   const quads = (a.flags & Flag.QUADS) != 0;
   const kind = spreadFor(a.type, quads, true);
-  const split = supers ? splitFor(a.type, quads, true) : kind == SPLIT;
+  const split = supers && splitFor(a.type, quads, true);
   const lanes = split ? 2 : 4;
   const panel = scratch + TILE_PAIR_BYTES;
   const pairs = supers && pairsGroups(split);
   const groups = panel + (supers ? superPanelBytes(nb) : panelBytes(nb));
-  const group = supers ? superGroupBytes(nb) : groupBytes(nb);
+  const group = supers ? superGroupBytes(nb) : groupBytes(kind, nb);
   for (let c = 0, p = groups; c < count; c += lanes, p += group) {
     expandChosen(a.type, quads, nb, list, c, count, kind, split, p);
   }
@@ -62,7 +62,7 @@ export function chosenPanels(
     for (let c = 0, p = groups; c < count;) {
       const pair = pairs && c + lanes < count;
       if (supers) superTile(panel, p, pair ? group : 0, nb, isWide(a.type), split, weights, scratch);
-      else tile(kind, panel, p, nb, scratch);
+      else tile(kind, hasRests(a.type), panel, p, nb, scratch);
       storeChosen(list, c, min(c + lanes, count), split ? 64 : 32, r, rows, scratch);
       if (pair) {
         storeChosen(list, c + lanes, min(c + 2 * lanes, count), 32, r, rows, scratch + SUPER_TILE_BYTES);
@@ -97,5 +97,5 @@ function expandChosen(
   const p2 = split ? p1 : columnAt(list, min(c + 2, count - 1));
   const p3 = split ? p1 : columnAt(list, min(c + 3, count - 1));
   if (isSuper(type)) expandSuperGroup(p0, p1, p2, p3, nb, split, isWide(type), px);
-  else expandGroup(p0, p1, p2, p3, nb, zeroFor(type, quads, true), kind, px);
+  else expandGroup(p0, p1, p2, p3, nb, zeroFor(type, quads, true), centreOf(type), kind, px);
 }

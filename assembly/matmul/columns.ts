@@ -2,19 +2,23 @@
 //
 //   SEEDED   A weight code q of a type with zero point z counts as q - z: the integer sum of a block starts at its
 //            seed, -z times the sum of the block's activations.
-//   SPLIT    Signed codes cannot stand on the 0..127 side of a relaxed dot, so there the activation does, in two parts:
-//            x = lo - 128 * hi, lo = x & 127, hi = its sign bit. Relaxed build only, groups.
-//   SIGNS    The same for single columns: with s all bits where x is negative, w * x is |x| * (w ^ s), and |x| more where s is
-//            set. So a block's integer sum starts at the sum of |x| over its negative activations. |x| is 0..128, unsigned
-//            bytes; where the engine's dot takes signed bytes x stands for |x|, and s is 0.
+//   SIGNS    Signed codes cannot stand on the 0..127 side of a relaxed dot, so there the activation does, without its sign:
+//            with s all bits where x is negative, w * x is |x| * (w ^ s), and |x| more where s is set. So a block's integer
+//            sum starts at the sum of |x| over its negative activations. |x| is 0..128, unsigned bytes; where the engine's
+//            dot takes signed bytes x stands for |x|, and s is 0. Relaxed build only.
 //   MINS     Q8_1: instead of a seed the f32 value d * sum, to be multiplied with the minimum of the weights.
 //
 //   column   for one row at a time:     codes, per block the code vectors; SIGNS: |x|, then s
 //                                       | scales, one per block | seeds or sums, one per block
 //            for pairs of quads:        per block codes | scale | seed or sum, so that beside the weights one stream is read
 //   group    for eight rows at a time:  codes, per four bytes of a row [lane 0][lane 1][lane 2][lane 3]; the lanes are
-//                                       four columns, SPLIT: lo and hi of two columns; relaxed SEEDED also six columns
+//                                       four columns, SIGNS: |x|, then s of four; relaxed SEEDED also six columns
 //                                       | scales, one per block and lane | seeds or sums, one per block and lane
+//                                       | where sumsPairs(), but for SIGNS: starts | rests, each one per block and lane
+//
+// Sums of pairs must stay within i16, which those of 31 times 32 activations leave. So there a code counts as q - c, with a
+// centre c near the middle: a start is a pair of i16, -c times the sums of the activations that come to each, and a rest is
+// what is left of the seed, c - z times the sum of all.
 
 import {
   VECTORS,
@@ -22,17 +26,18 @@ import {
   bytes,
   interleaveHigh,
   interleaveLow,
+  pairs4,
   storeTransposed,
   sums4,
   sumI32,
+  sumsPairs,
   wideDot,
 } from "../math/dot";
 import { f16ToF32, f16x4ToF32 } from "../math/f16";
 
 export const SEEDED: i32 = 0;
-export const SPLIT: i32 = 1;
+export const SIGNS: i32 = 1;
 export const MINS: i32 = 2;
-export const SIGNS: i32 = 3;
 
 /** Bytes of the scale and the seed or sum of a block. */
 export const BLOCK_SCALES: usize = 8;
@@ -58,8 +63,7 @@ const PARTS = memory.data<u32>([
 /** Bytes of the codes of a column. */
 @inline
 export function codeBytes(kind: i32, nb: i32): usize {
-  const twice = ASC_FEATURE_RELAXED_SIMD && (kind == SPLIT || kind == SIGNS);
-  return (<usize>nb * VECTORS) << (twice ? 5 : 4);
+  return (<usize>nb * VECTORS) << (ASC_FEATURE_RELAXED_SIMD && kind == SIGNS ? 5 : 4);
 }
 
 /** Bytes of a column of `nb` blocks, for rows and for quads alike. */
@@ -68,8 +72,8 @@ export function columnBytes(kind: i32, nb: i32): usize {
 }
 
 /** Bytes of a group of `nb` blocks. */
-export function groupBytes(nb: i32): usize {
-  return 4 * codeBytes(SEEDED, nb) + ((<usize>nb) << 5);
+export function groupBytes(kind: i32, nb: i32): usize {
+  return 4 * codeBytes(kind, nb) + ((<usize>nb) << (sumsPairs() && kind != SIGNS ? 6 : 5));
 }
 
 /** The part of an activation in 0..127. */
@@ -96,12 +100,17 @@ export function signs(v: v128): v128 {
   return i8x16.shr_s(v, 7);
 }
 
+// Sums of pairs of the 32 codes at p that come to one lane.
+@inline
+function pairSums(p: usize): v128 {
+  const a = i16x8.extadd_pairwise_i8x16_s(v128.load(p));
+  return i16x8.add(a, i16x8.extadd_pairwise_i8x16_s(v128.load(p, 16)));
+}
+
 // Four lanes that add up to the sum of the 32 codes at p.
 @inline
 function partialSums(p: usize): v128 {
-  const a = i16x8.extadd_pairwise_i8x16_s(v128.load(p));
-  const b = i16x8.extadd_pairwise_i8x16_s(v128.load(p, 16));
-  return i32x4.extadd_pairwise_i16x8_s(i16x8.add(a, b));
+  return i32x4.extadd_pairwise_i16x8_s(pairSums(p));
 }
 
 /** One column of `nb` blocks at p to px, for weights with zero point `zero` in rows or in quads. */
@@ -148,12 +157,7 @@ export function expandSigns(p: usize, px: usize): i32 {
   return sumI32(i32x4.extadd_pairwise_i16x8_s(i16x8.add(low, high)));
 }
 
-/** Columns of a group. */
-export function groupColumns(kind: i32): i32 {
-  return kind == SPLIT ? 2 : 4;
-}
-
-/** A group of columns at p0..p3 (SPLIT: p0 and p1, and p1 again for the others) to px. */
+/** Four columns at p0..p3 as a group to px, for weights with zero point `zero` and centre `centre`. */
 export function expandGroup(
   p0: usize,
   p1: usize,
@@ -161,22 +165,31 @@ export function expandGroup(
   p3: usize,
   nb: i32,
   zero: i32,
+  centre: i32,
   kind: i32,
   px: usize,
 ): void {
-  const z = i32x4.splat(-zero);
   const c = codesAt(kind);
-  let pd = px + 4 * codeBytes(SEEDED, nb);
-  let ps = pd + ((<usize>nb) << 4);
-  for (let b = 0; b < nb; b++, pd += 16, ps += 16) {
+  const step = (<usize>nb) << 4;
+  let pd = px + 4 * codeBytes(kind, nb);
+  for (let b = 0; b < nb; b++, pd += 16) {
     v128.store(pd, halves(p0, p1, p2, p3));
+    const ps = pd + step;
     if (kind == MINS) v128.store(ps, halves(p0 + 2, p1 + 2, p2 + 2, p3 + 2));
-    else v128.store(ps, i32x4.mul(sumsOf(p0 + c, p1 + c, p2 + c, p3 + c), z));
-    for (let i = 0; i < VECTORS; i++, px += 64) {
-      const u = bytes(p0 + c, i);
-      const v = bytes(p1 + c, i);
-      if (kind == SPLIT) storeTransposed(px, 16, lo(u), hi(u), lo(v), hi(v));
-      else storeTransposed(px, 16, u, v, bytes(p2 + c, i), bytes(p3 + c, i));
+    if (ASC_FEATURE_RELAXED_SIMD && kind == SIGNS) {
+      v128.store(ps, expandGroupSigns(p0 + c, p1 + c, p2 + c, p3 + c, px));
+      px += 256;
+    } else {
+      if (sumsPairs()) {
+        const s = pairSumsOf(p0 + c, p1 + c, p2 + c, p3 + c);
+        v128.store(ps + step, startsOf(s, centre));
+        v128.store(ps + 2 * step, restsOf(s, centre - zero));
+      } else if (kind != MINS) {
+        v128.store(ps, i32x4.mul(sumsOf(p0 + c, p1 + c, p2 + c, p3 + c), i32x4.splat(-zero)));
+      }
+      for (let i = 0; i < VECTORS; i++, px += 64) {
+        storeTransposed(px, 16, bytes(p0 + c, i), bytes(p1 + c, i), bytes(p2 + c, i), bytes(p3 + c, i));
+      }
     }
     p0 += blockBytes(kind);
     p1 += blockBytes(kind);
@@ -185,8 +198,61 @@ export function expandGroup(
   }
 }
 
+/** SIGNS of 32 activations each of four columns to px; returns their seeds. */
+export function expandGroupSigns(p0: usize, p1: usize, p2: usize, p3: usize, px: usize): v128 {
+  const m = i8x16.splat(wideDot() == WIDE_SIGNED ? 0 : -1);
+  let a = i32x4.splat(0);
+  let b = a;
+  let c = a;
+  let d = a;
+  for (const end = px + 256; px < end; px += 128, p0 += 16, p1 += 16, p2 += 16, p3 += 16) {
+    const v0 = v128.load(p0);
+    const v1 = v128.load(p1);
+    const v2 = v128.load(p2);
+    const v3 = v128.load(p3);
+    const s0 = v128.and(signs(v0), m);
+    const s1 = v128.and(signs(v1), m);
+    const s2 = v128.and(signs(v2), m);
+    const s3 = v128.and(signs(v3), m);
+    storeTransposed(px, 32, unsigned(v0, s0), unsigned(v1, s1), unsigned(v2, s2), unsigned(v3, s3));
+    storeTransposed(px + 16, 32, s0, s1, s2, s3);
+    a = i16x8.sub(a, i16x8.extadd_pairwise_i8x16_s(v128.and(v0, s0)));
+    b = i16x8.sub(b, i16x8.extadd_pairwise_i8x16_s(v128.and(v1, s1)));
+    c = i16x8.sub(c, i16x8.extadd_pairwise_i8x16_s(v128.and(v2, s2)));
+    d = i16x8.sub(d, i16x8.extadd_pairwise_i8x16_s(v128.and(v3, s3)));
+  }
+  return i32x4.extadd_pairwise_i16x8_s(pairs4(a, b, c, d));
+}
+
+// Without the sign where s is set.
+@inline
+function unsigned(v: v128, s: v128): v128 {
+  return i8x16.sub(v128.xor(v, s), s);
+}
+
+// Starts and rests out of the sums of pairs of four columns.
+@inline
+function startsOf(s: v128, centre: i32): v128 {
+  return i16x8.mul(s, i16x8.splat(<i16>-centre));
+}
+
+
+@inline
+function restsOf(s: v128, factor: i32): v128 {
+  return i32x4.mul(i32x4.extadd_pairwise_i16x8_s(s), i32x4.splat(factor));
+}
+
 /** Six columns, `step` bytes apart but none past `last`, as a group for tileSix() (matmul/tile.ts). SEEDED, relaxed. */
-export function expandSix(p0: usize, step: usize, last: usize, nb: i32, zero: i32, px: usize): void {
+export function expandSix(
+  p0: usize,
+  step: usize,
+  last: usize,
+  nb: i32,
+  zero: i32,
+  centre: i32,
+  px: usize,
+): void {
+  const pairs = sumsPairs();
   const z = i32x4.splat(-zero);
   let p1 = min(p0 + step, last);
   let p2 = min(p1 + step, last);
@@ -196,16 +262,20 @@ export function expandSix(p0: usize, step: usize, last: usize, nb: i32, zero: i3
   let pd = px + 6 * codeBytes(SEEDED, nb);
   let ps = pd + <usize>nb * 24;
   for (let b = 0; b < nb; b++, pd += 24, ps += 24) {
-    v128.store(pd, halves(p0, p1, p2, p3));
-    v128.store64_lane(pd, halves(p4, p5, p5, p5), 0, 16);
+    storeSix(pd, halves(p0, p1, p2, p3), halves(p4, p5, p5, p5));
     p0 += 2;
     p1 += 2;
     p2 += 2;
     p3 += 2;
     p4 += 2;
     p5 += 2;
-    v128.store(ps, i32x4.mul(sumsOf(p0, p1, p2, p3), z));
-    v128.store64_lane(ps, i32x4.mul(sumsOf(p4, p5, p5, p5), z), 0, 16);
+    if (pairs) {
+      const pt = ps + <usize>nb * 24;
+      const s = pairSumsOf(p0, p1, p2, p3);
+      const t = pairSumsOf(p4, p5, p5, p5);
+      storeSix(pt, startsOf(s, centre), startsOf(t, centre));
+      storeSix(pt + <usize>nb * 24, restsOf(s, centre - zero), restsOf(t, centre - zero));
+    } else storeSix(ps, i32x4.mul(sumsOf(p0, p1, p2, p3), z), i32x4.mul(sumsOf(p4, p5, p5, p5), z));
     for (const end = p0 + 32; p0 < end; px += 96) {
       storeTransposed(px, 24, v128.load(p0), v128.load(p1), v128.load(p2), v128.load(p3));
       storePairs(px + 16, 24, v128.load(p4), v128.load(p5));
@@ -217,6 +287,13 @@ export function expandSix(p0: usize, step: usize, last: usize, nb: i32, zero: i3
       p5 += 16;
     }
   }
+}
+
+
+@inline
+function storeSix(p: usize, v: v128, w: v128): void {
+  v128.store(p, v);
+  v128.store64_lane(p, w, 0, 16);
 }
 
 // Lane i of both goes to p + i * step.
@@ -243,4 +320,10 @@ function halves(p0: usize, p1: usize, p2: usize, p3: usize): v128 {
 @inline
 function sumsOf(p0: usize, p1: usize, p2: usize, p3: usize): v128 {
   return sums4(partialSums(p0), partialSums(p1), partialSums(p2), partialSums(p3));
+}
+
+
+@inline
+function pairSumsOf(p0: usize, p1: usize, p2: usize, p3: usize): v128 {
+  return pairs4(pairSums(p0), pairSums(p1), pairSums(p2), pairSums(p3));
 }

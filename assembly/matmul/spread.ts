@@ -4,7 +4,7 @@ import { Type } from "../abi";
 import { WIDE_NONE, pairsVectors, wideDot, wideZero } from "../math/dot";
 import { hasLevels, hasMin, levelZero } from "../quants/quad_types";
 import { kindOf, zeroPoint } from "./blocks";
-import { SEEDED, SIGNS, SPLIT } from "./columns";
+import { SEEDED } from "./columns";
 import { panelLevelZero } from "./quad_panel";
 import { isSplit } from "./super";
 import { MINIMA, NO_WEIGHTS, ZERO_POINT } from "./super_tile";
@@ -21,15 +21,23 @@ function isUnsplit(type: i32, quads: bool, panels: bool): bool {
 
 /** Kind of the columns of blocks of 32 (matmul/columns.ts). */
 export function spreadFor(type: i32, quads: bool, panels: bool): i32 {
-  if (isUnsplit(type, quads, panels)) return SEEDED;
-  const kind = kindOf(type);
-  return ASC_FEATURE_RELAXED_SIMD && kind == SPLIT && !panels ? SIGNS : kind;
+  return isUnsplit(type, quads, panels) ? SEEDED : kindOf(type);
 }
 
 /** The code of 0 in such blocks. */
 export function zeroFor(type: i32, quads: bool, panels: bool): i32 {
   if (quads && hasLevels(type)) return panels ? panelLevelZero() : levelZero();
   return isUnsplit(type, quads, panels) ? wideZero() : zeroPoint(type);
+}
+
+/** What a code of such blocks counts from while pairs are summed (matmul/columns.ts): then 32 of them stay within i16. */
+export function centreOf(type: i32): i32 {
+  return hasRests(type) ? 15 : zeroPoint(type);
+}
+
+/** Is that another code than that of 0? With 16 sums of five bits would leave i16 where all activations are -128. */
+export function hasRests(type: i32): bool {
+  return type == Type.Q5_0 || type == Type.Q5_1;
 }
 
 /** Are columns of super-blocks split: panels in two parts, single ones in magnitudes and signs? */
@@ -39,7 +47,7 @@ export function splitFor(type: i32, quads: bool, panels: bool): bool {
 
 /** May panels take two groups of columns at once? */
 export function pairsGroups(split: bool): bool {
-  return ASC_FEATURE_RELAXED_SIMD && pairsVectors() && wideDot() != WIDE_NONE && !split;
+  return ASC_FEATURE_RELAXED_SIMD && pairsVectors() && !split;
 }
 
 /** What the weights of a panel of super-blocks are (matmul/super_tile.ts). */

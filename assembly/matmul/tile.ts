@@ -1,7 +1,7 @@
 // The inner loop of integer products with many columns: an unpacked panel of eight rows times a group of columns.
 
-import { VECTORS, dotq } from "../math/dot";
-import { MINS, SEEDED, SPLIT, codeBytes } from "./columns";
+import { VECTORS, dotPairs, dotq, joinPairs, onesPairs, productPairs, sumsPairs } from "../math/dot";
+import { MINS, SEEDED, SIGNS, codeBytes } from "./columns";
 
 // Bytes of a result tile: [4 lanes][8 rows] f32.
 const TILE_BYTES: usize = 128;
@@ -30,10 +30,18 @@ export function lane3(v: v128): v128 {
   return i8x16.shuffle(v, v, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15);
 }
 
-// The operand in 0..127 comes second: the code, or the split activation.
+// acc + codes times activations; SIGNS: times magnitudes under the masks s. `pairs`: sums of pairs, but for SIGNS, whose sums
+// of two fill i16.
 @inline
-function mac(x: v128, w: v128, acc: v128, kind: i32): v128 {
-  return kind == SPLIT ? dotq(w, x, acc) : dotq(x, w, acc);
+function mac(kind: i32, pairs: bool, x: v128, s: v128, w: v128, acc: v128, ones: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (kind == SIGNS) {
+      const v = v128.xor(w, s);
+      return pairs ? joinPairs(productPairs(v, x), acc, ones) : dotq(v, x, acc);
+    }
+    if (pairs) return dotPairs(x, w, acc);
+  }
+  return dotq(x, w, acc);
 }
 
 // Eight rows of the tile += integer sums * scales.
@@ -62,12 +70,6 @@ function addWithMins(p: usize, i: v128, j: v128, w0: v128, w1: v128, d: v128, pm
   v128.store(p, y);
 }
 
-// SPLIT: lo - 128 * hi
-@inline
-function joined(lo: v128, hi: v128): v128 {
-  return i32x4.sub(lo, i32x4.shl(hi, 7));
-}
-
 // The tile += a block: integer sums of four lanes, scales at pe, minima at pm, scales at pd and sums at ps of the lanes.
 // Broadcast loads: shuffles would take turns with the products.
 @inline
@@ -90,10 +92,7 @@ function addBlock(
   const w0 = v128.load(pe);
   const w1 = v128.load(pe, 16);
   const d = v128.load32_splat(pd);
-  if (kind == SPLIT) {
-    addScaled(py, joined(a0, b0), joined(a1, b1), w0, w1, d);
-    addScaled(py + 64, joined(c0, d0), joined(c1, d1), w0, w1, v128.load32_splat(pd, 8));
-  } else if (kind == MINS) {
+  if (kind == MINS) {
     addWithMins(py, a0, a1, w0, w1, d, pm, v128.load32_splat(ps));
     addWithMins(py + 32, b0, b1, w0, w1, v128.load32_splat(pd, 4), pm, v128.load32_splat(ps, 4));
     addWithMins(py + 64, c0, c1, w0, w1, v128.load32_splat(pd, 8), pm, v128.load32_splat(ps, 8));
@@ -106,76 +105,130 @@ function addBlock(
   }
 }
 
-// Where the sum of a lane starts.
+// Where the sum of a lane starts; that of pairs has a place of its own, `seeds` bytes on.
 @inline
-function seedAt(p: usize, kind: i32): v128 {
+function seedAt(kind: i32, pairs: bool, p: usize, seeds: usize): v128 {
+  if (pairs && kind != SIGNS) return v128.load32_splat(p + seeds);
   return kind == MINS ? i32x4.splat(0) : v128.load32_splat(p);
 }
 
-
+// The sum of a lane: of pairs joined, with what their start leaves of a zero point, `seeds` bytes further on.
 @inline
-function tileOf(kind: i32, pw: usize, px: usize, nb: i32, py: usize): void {
+function whole(kind: i32, pairs: bool, rests: bool, v: v128, p: usize, seeds: usize, ones: v128): v128 {
+  if (!pairs || kind == SIGNS) return v;
+  const sum = i32x4.dot_i16x8_s(v, ones);
+  return rests ? i32x4.add(sum, v128.load32_splat(p + 2 * seeds)) : sum;
+}
+
+// `pairs`: where sumsPairs(). `rests`: the group has some.
+@inline
+function tileOf(kind: i32, pairs: bool, rests: bool, pw: usize, px: usize, nb: i32, py: usize): void {
   for (let i: usize = 0; i < TILE_BYTES; i += 16) v128.store(py + i, i32x4.splat(0));
+  const loads = pairs || kind == SIGNS;
+  const ones = pairs ? onesPairs() : i32x4.splat(0);
   const codes = codeBytes(SEEDED, nb);
   const minima = (<usize>nb) << 5;
   let pe = pw + 8 * codes;
-  let pd = px + 4 * codes;
+  let pd = px + 4 * codeBytes(kind, nb);
   const seeds = (<usize>nb) << 4;
   for (const end = pd + seeds; pd < end; pd += 16, pe += 32) {
     const ps = pd + seeds;
-    let a0 = seedAt(ps, kind);
+    let a0 = seedAt(kind, pairs, ps, seeds);
     let a1 = a0;
-    let b0 = seedAt(ps + 4, kind);
+    let b0 = seedAt(kind, pairs, ps + 4, seeds);
     let b1 = b0;
-    let c0 = seedAt(ps + 8, kind);
+    let c0 = seedAt(kind, pairs, ps + 8, seeds);
     let c1 = c0;
-    let d0 = seedAt(ps + 12, kind);
+    let d0 = seedAt(kind, pairs, ps + 12, seeds);
     let d1 = d0;
     // short and rolled, the accumulators carried around the loop: longer code is spilled
     const last = pw + ((<usize>VECTORS) << 7);
     do {
       const w0 = v128.load(pw);
       const w1 = v128.load(pw, 16);
-      const x = v128.load(px);
-      let t = lane0(x);
-      a0 = mac(t, w0, a0, kind);
-      a1 = mac(t, w1, a1, kind);
-      t = lane1(x);
-      b0 = mac(t, w0, b0, kind);
-      b1 = mac(t, w1, b1, kind);
-      t = lane2(x);
-      c0 = mac(t, w0, c0, kind);
-      c1 = mac(t, w1, c1, kind);
-      t = lane3(x);
-      d0 = mac(t, w0, d0, kind);
-      d1 = mac(t, w1, d1, kind);
+      const x = loads ? w0 : v128.load(px);
+      let t = loads ? v128.load32_splat(px) : lane0(x);
+      let s = kind == SIGNS ? v128.load32_splat(px, 16) : t;
+      a0 = mac(kind, pairs, t, s, w0, a0, ones);
+      a1 = mac(kind, pairs, t, s, w1, a1, ones);
+      t = loads ? v128.load32_splat(px, 4) : lane1(x);
+      s = kind == SIGNS ? v128.load32_splat(px, 20) : t;
+      b0 = mac(kind, pairs, t, s, w0, b0, ones);
+      b1 = mac(kind, pairs, t, s, w1, b1, ones);
+      t = loads ? v128.load32_splat(px, 8) : lane2(x);
+      s = kind == SIGNS ? v128.load32_splat(px, 24) : t;
+      c0 = mac(kind, pairs, t, s, w0, c0, ones);
+      c1 = mac(kind, pairs, t, s, w1, c1, ones);
+      t = loads ? v128.load32_splat(px, 12) : lane3(x);
+      s = kind == SIGNS ? v128.load32_splat(px, 28) : t;
+      d0 = mac(kind, pairs, t, s, w0, d0, ones);
+      d1 = mac(kind, pairs, t, s, w1, d1, ones);
       pw += 32;
-      px += 16;
+      px += kind == SIGNS ? 32 : 16;
     } while (pw < last);
+    a0 = whole(kind, pairs, rests, a0, ps, seeds, ones);
+    a1 = whole(kind, pairs, rests, a1, ps, seeds, ones);
+    b0 = whole(kind, pairs, rests, b0, ps + 4, seeds, ones);
+    b1 = whole(kind, pairs, rests, b1, ps + 4, seeds, ones);
+    c0 = whole(kind, pairs, rests, c0, ps + 8, seeds, ones);
+    c1 = whole(kind, pairs, rests, c1, ps + 8, seeds, ones);
+    d0 = whole(kind, pairs, rests, d0, ps + 12, seeds, ones);
+    d1 = whole(kind, pairs, rests, d1, ps + 12, seeds, ones);
     addBlock(kind, py, a0, a1, b0, b1, c0, c1, d0, d1, pe, pe + minima, pd, ps);
   }
 }
 
 /**
- * Panel at pw (matmul/blocks.ts) times group at px (matmul/columns.ts), `nb` blocks, to the tile at py. With SPLIT,
- * lanes 0 and 2 of the tile are the two columns and lanes 1 and 3 stay zero.
+ * Panel at pw (matmul/blocks.ts) times group at px (matmul/columns.ts), `nb` blocks, to the tile at py. `rests`: what the
+ * zero point of sums of pairs leaves is not 0.
  */
-export function tile(kind: i32, pw: usize, px: usize, nb: i32, py: usize): void {
-  if (kind == SPLIT) tileSplit(pw, px, nb, py);
-  else if (kind == MINS) tileMins(pw, px, nb, py);
+export function tile(kind: i32, rests: bool, pw: usize, px: usize, nb: i32, py: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) {
+      if (kind == SIGNS) tileSignsPairs(pw, px, nb, py);
+      else if (kind == MINS) {
+        if (rests) tileMinsRests(pw, px, nb, py);
+        else tileMinsPairs(pw, px, nb, py);
+      } else if (rests) tileRests(pw, px, nb, py);
+      else tilePairs(pw, px, nb, py);
+      return;
+    }
+    if (kind == SIGNS) return tileSigns(pw, px, nb, py);
+  }
+  if (kind == MINS) tileMins(pw, px, nb, py);
   else tileSeeded(pw, px, nb, py);
 }
 
 function tileSeeded(pw: usize, px: usize, nb: i32, py: usize): void {
-  tileOf(SEEDED, pw, px, nb, py);
-}
-
-function tileSplit(pw: usize, px: usize, nb: i32, py: usize): void {
-  tileOf(SPLIT, pw, px, nb, py);
+  tileOf(SEEDED, false, false, pw, px, nb, py);
 }
 
 function tileMins(pw: usize, px: usize, nb: i32, py: usize): void {
-  tileOf(MINS, pw, px, nb, py);
+  tileOf(MINS, false, false, pw, px, nb, py);
+}
+
+function tileSigns(pw: usize, px: usize, nb: i32, py: usize): void {
+  tileOf(SIGNS, false, false, pw, px, nb, py);
+}
+
+function tilePairs(pw: usize, px: usize, nb: i32, py: usize): void {
+  tileOf(SEEDED, true, false, pw, px, nb, py);
+}
+
+function tileRests(pw: usize, px: usize, nb: i32, py: usize): void {
+  tileOf(SEEDED, true, true, pw, px, nb, py);
+}
+
+function tileMinsPairs(pw: usize, px: usize, nb: i32, py: usize): void {
+  tileOf(MINS, true, false, pw, px, nb, py);
+}
+
+function tileMinsRests(pw: usize, px: usize, nb: i32, py: usize): void {
+  tileOf(MINS, true, true, pw, px, nb, py);
+}
+
+function tileSignsPairs(pw: usize, px: usize, nb: i32, py: usize): void {
+  tileOf(SIGNS, true, false, pw, px, nb, py);
 }
 
 /** Columns of a group of tileSix(). */
@@ -183,25 +236,63 @@ export const SIX: i32 = 6;
 
 /**
  * The same with six columns (expandSix() of matmul/columns.ts), SEEDED: twelve sums hide more of the time that a dot takes.
- * For engines whose dot is one instruction; where it is three they need registers that twelve sums leave none of.
+ * For engines whose dot is one instruction; sums of pairs need a register more, so twelve of them wider ones.
  */
-export function tileSix(pw: usize, px: usize, nb: i32, py: usize): void {
-  sixesOf(false, pw, px, 0, nb, py);
+export function tileSix(rests: bool, pw: usize, px: usize, nb: i32, py: usize): void {
+  if (!sumsPairs()) sixSeeded(pw, px, nb, py);
+  else if (rests) sixRests(pw, px, nb, py);
+  else sixPairs(pw, px, nb, py);
+}
+
+function sixSeeded(pw: usize, px: usize, nb: i32, py: usize): void {
+  sixesOf(false, false, false, pw, px, 0, nb, py);
+}
+
+function sixPairs(pw: usize, px: usize, nb: i32, py: usize): void {
+  sixesOf(true, false, false, pw, px, 0, nb, py);
+}
+
+function sixRests(pw: usize, px: usize, nb: i32, py: usize): void {
+  sixesOf(true, true, false, pw, px, 0, nb, py);
 }
 
 /**
  * Two groups of six columns, `step` bytes apart, where pairsGroups() (matmul/spread.ts): twelve sums of eight rows fill wider
  * registers as twelve of four fill the others.
  */
-export function tileTwelve(pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
-  sixesOf(true, pw, px, step, nb, py);
+export function tileTwelve(rests: bool, pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
+  if (!sumsPairs()) twelveSeeded(pw, px, step, nb, py);
+  else if (rests) twelveRests(pw, px, step, nb, py);
+  else twelvePairs(pw, px, step, nb, py);
 }
 
-// One group or, `pair`, two of them.
+function twelveSeeded(pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
+  sixesOf(false, false, true, pw, px, step, nb, py);
+}
+
+function twelvePairs(pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
+  sixesOf(true, false, true, pw, px, step, nb, py);
+}
+
+function twelveRests(pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
+  sixesOf(true, true, true, pw, px, step, nb, py);
+}
+
+// One group or, `two`, both.
 @inline
-function sixesOf(pair: bool, pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
-  const bytes: usize = pair ? 384 : 192;
+function sixesOf(
+  pairs: bool,
+  rests: bool,
+  two: bool,
+  pw: usize,
+  px: usize,
+  step: usize,
+  nb: i32,
+  py: usize,
+): void {
+  const bytes: usize = two ? 384 : 192;
   for (let i: usize = 0; i < bytes; i += 16) v128.store(py + i, i32x4.splat(0));
+  const ones = pairs ? onesPairs() : i32x4.splat(0);
   const codes = codeBytes(SEEDED, nb);
   let pe = pw + 8 * codes;
   let pd = px + 6 * codes;
@@ -210,71 +301,71 @@ function sixesOf(pair: bool, pw: usize, px: usize, step: usize, nb: i32, py: usi
   for (const end = pd + seeds; pd < end; pd += 24, pe += 32) {
     const ps = pd + seeds;
     const pt = ps + step;
-    let a0 = v128.load32_splat(ps);
+    let a0 = seedAt(SEEDED, pairs, ps, seeds);
     let a1 = a0;
-    let b0 = v128.load32_splat(ps, 4);
+    let b0 = seedAt(SEEDED, pairs, ps + 4, seeds);
     let b1 = b0;
-    let c0 = v128.load32_splat(ps, 8);
+    let c0 = seedAt(SEEDED, pairs, ps + 8, seeds);
     let c1 = c0;
-    let d0 = v128.load32_splat(ps, 12);
+    let d0 = seedAt(SEEDED, pairs, ps + 12, seeds);
     let d1 = d0;
-    let e0 = v128.load32_splat(ps, 16);
+    let e0 = seedAt(SEEDED, pairs, ps + 16, seeds);
     let e1 = e0;
-    let f0 = v128.load32_splat(ps, 20);
+    let f0 = seedAt(SEEDED, pairs, ps + 20, seeds);
     let f1 = f0;
-    let g0 = pair ? v128.load32_splat(pt) : a0;
+    let g0 = two ? seedAt(SEEDED, pairs, pt, seeds) : a0;
     let g1 = g0;
-    let h0 = pair ? v128.load32_splat(pt, 4) : a0;
+    let h0 = two ? seedAt(SEEDED, pairs, pt + 4, seeds) : a0;
     let h1 = h0;
-    let i0 = pair ? v128.load32_splat(pt, 8) : a0;
+    let i0 = two ? seedAt(SEEDED, pairs, pt + 8, seeds) : a0;
     let i1 = i0;
-    let j0 = pair ? v128.load32_splat(pt, 12) : a0;
+    let j0 = two ? seedAt(SEEDED, pairs, pt + 12, seeds) : a0;
     let j1 = j0;
-    let k0 = pair ? v128.load32_splat(pt, 16) : a0;
+    let k0 = two ? seedAt(SEEDED, pairs, pt + 16, seeds) : a0;
     let k1 = k0;
-    let l0 = pair ? v128.load32_splat(pt, 20) : a0;
+    let l0 = two ? seedAt(SEEDED, pairs, pt + 20, seeds) : a0;
     let l1 = l0;
     const last = pw + ((<usize>VECTORS) << 7);
     do {
       const w0 = v128.load(pw);
       const w1 = v128.load(pw, 16);
       let t = v128.load32_splat(px);
-      a0 = dotq(t, w0, a0);
-      a1 = dotq(t, w1, a1);
+      a0 = mac(SEEDED, pairs, t, t, w0, a0, ones);
+      a1 = mac(SEEDED, pairs, t, t, w1, a1, ones);
       t = v128.load32_splat(px, 4);
-      b0 = dotq(t, w0, b0);
-      b1 = dotq(t, w1, b1);
+      b0 = mac(SEEDED, pairs, t, t, w0, b0, ones);
+      b1 = mac(SEEDED, pairs, t, t, w1, b1, ones);
       t = v128.load32_splat(px, 8);
-      c0 = dotq(t, w0, c0);
-      c1 = dotq(t, w1, c1);
+      c0 = mac(SEEDED, pairs, t, t, w0, c0, ones);
+      c1 = mac(SEEDED, pairs, t, t, w1, c1, ones);
       t = v128.load32_splat(px, 12);
-      d0 = dotq(t, w0, d0);
-      d1 = dotq(t, w1, d1);
+      d0 = mac(SEEDED, pairs, t, t, w0, d0, ones);
+      d1 = mac(SEEDED, pairs, t, t, w1, d1, ones);
       t = v128.load32_splat(px, 16);
-      e0 = dotq(t, w0, e0);
-      e1 = dotq(t, w1, e1);
+      e0 = mac(SEEDED, pairs, t, t, w0, e0, ones);
+      e1 = mac(SEEDED, pairs, t, t, w1, e1, ones);
       t = v128.load32_splat(px, 20);
-      f0 = dotq(t, w0, f0);
-      f1 = dotq(t, w1, f1);
-      if (pair) {
+      f0 = mac(SEEDED, pairs, t, t, w0, f0, ones);
+      f1 = mac(SEEDED, pairs, t, t, w1, f1, ones);
+      if (two) {
         t = v128.load32_splat(pz);
-        g0 = dotq(t, w0, g0);
-        g1 = dotq(t, w1, g1);
+        g0 = mac(SEEDED, pairs, t, t, w0, g0, ones);
+        g1 = mac(SEEDED, pairs, t, t, w1, g1, ones);
         t = v128.load32_splat(pz, 4);
-        h0 = dotq(t, w0, h0);
-        h1 = dotq(t, w1, h1);
+        h0 = mac(SEEDED, pairs, t, t, w0, h0, ones);
+        h1 = mac(SEEDED, pairs, t, t, w1, h1, ones);
         t = v128.load32_splat(pz, 8);
-        i0 = dotq(t, w0, i0);
-        i1 = dotq(t, w1, i1);
+        i0 = mac(SEEDED, pairs, t, t, w0, i0, ones);
+        i1 = mac(SEEDED, pairs, t, t, w1, i1, ones);
         t = v128.load32_splat(pz, 12);
-        j0 = dotq(t, w0, j0);
-        j1 = dotq(t, w1, j1);
+        j0 = mac(SEEDED, pairs, t, t, w0, j0, ones);
+        j1 = mac(SEEDED, pairs, t, t, w1, j1, ones);
         t = v128.load32_splat(pz, 16);
-        k0 = dotq(t, w0, k0);
-        k1 = dotq(t, w1, k1);
+        k0 = mac(SEEDED, pairs, t, t, w0, k0, ones);
+        k1 = mac(SEEDED, pairs, t, t, w1, k1, ones);
         t = v128.load32_splat(pz, 20);
-        l0 = dotq(t, w0, l0);
-        l1 = dotq(t, w1, l1);
+        l0 = mac(SEEDED, pairs, t, t, w0, l0, ones);
+        l1 = mac(SEEDED, pairs, t, t, w1, l1, ones);
         pz += 24;
       }
       pw += 32;
@@ -282,19 +373,43 @@ function sixesOf(pair: bool, pw: usize, px: usize, step: usize, nb: i32, py: usi
     } while (pw < last);
     const w0 = v128.load(pe);
     const w1 = v128.load(pe, 16);
+    a0 = whole(SEEDED, pairs, rests, a0, ps, seeds, ones);
+    a1 = whole(SEEDED, pairs, rests, a1, ps, seeds, ones);
     addScaled(py, a0, a1, w0, w1, v128.load32_splat(pd));
+    b0 = whole(SEEDED, pairs, rests, b0, ps + 4, seeds, ones);
+    b1 = whole(SEEDED, pairs, rests, b1, ps + 4, seeds, ones);
     addScaled(py + 32, b0, b1, w0, w1, v128.load32_splat(pd, 4));
+    c0 = whole(SEEDED, pairs, rests, c0, ps + 8, seeds, ones);
+    c1 = whole(SEEDED, pairs, rests, c1, ps + 8, seeds, ones);
     addScaled(py + 64, c0, c1, w0, w1, v128.load32_splat(pd, 8));
+    d0 = whole(SEEDED, pairs, rests, d0, ps + 12, seeds, ones);
+    d1 = whole(SEEDED, pairs, rests, d1, ps + 12, seeds, ones);
     addScaled(py + 96, d0, d1, w0, w1, v128.load32_splat(pd, 12));
+    e0 = whole(SEEDED, pairs, rests, e0, ps + 16, seeds, ones);
+    e1 = whole(SEEDED, pairs, rests, e1, ps + 16, seeds, ones);
     addScaled(py + 128, e0, e1, w0, w1, v128.load32_splat(pd, 16));
+    f0 = whole(SEEDED, pairs, rests, f0, ps + 20, seeds, ones);
+    f1 = whole(SEEDED, pairs, rests, f1, ps + 20, seeds, ones);
     addScaled(py + 160, f0, f1, w0, w1, v128.load32_splat(pd, 20));
-    if (!pair) continue;
+    if (!two) continue;
     const pg = pd + step;
+    g0 = whole(SEEDED, pairs, rests, g0, pt, seeds, ones);
+    g1 = whole(SEEDED, pairs, rests, g1, pt, seeds, ones);
     addScaled(py + 192, g0, g1, w0, w1, v128.load32_splat(pg));
+    h0 = whole(SEEDED, pairs, rests, h0, pt + 4, seeds, ones);
+    h1 = whole(SEEDED, pairs, rests, h1, pt + 4, seeds, ones);
     addScaled(py + 224, h0, h1, w0, w1, v128.load32_splat(pg, 4));
+    i0 = whole(SEEDED, pairs, rests, i0, pt + 8, seeds, ones);
+    i1 = whole(SEEDED, pairs, rests, i1, pt + 8, seeds, ones);
     addScaled(py + 256, i0, i1, w0, w1, v128.load32_splat(pg, 8));
+    j0 = whole(SEEDED, pairs, rests, j0, pt + 12, seeds, ones);
+    j1 = whole(SEEDED, pairs, rests, j1, pt + 12, seeds, ones);
     addScaled(py + 288, j0, j1, w0, w1, v128.load32_splat(pg, 12));
+    k0 = whole(SEEDED, pairs, rests, k0, pt + 16, seeds, ones);
+    k1 = whole(SEEDED, pairs, rests, k1, pt + 16, seeds, ones);
     addScaled(py + 320, k0, k1, w0, w1, v128.load32_splat(pg, 16));
+    l0 = whole(SEEDED, pairs, rests, l0, pt + 20, seeds, ones);
+    l1 = whole(SEEDED, pairs, rests, l1, pt + 20, seeds, ones);
     addScaled(py + 352, l0, l1, w0, w1, v128.load32_splat(pg, 20));
   }
 }
