@@ -13,7 +13,7 @@ import { dotRowsF, rowBytesF } from "../matmul/float_rows";
 import { PARTIAL_BYTES, packPanel, panelBytesF, tileF, tilePairF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { columnBytesOf, dotColumn, hasSupers, inQuads, spreadColumn } from "../matmul/rows";
-import { centreOf, hasRests, pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
+import { centreOf, hasRests, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
 import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_tile";
 import { SIX, tile, tileSix, tileTwelve } from "../matmul/tile";
@@ -203,10 +203,12 @@ function sixColumns(a: Node, columns: i32): i32 {
   return columns - rest + (rest == 5 ? SIX : rest == 1 || rest == 2 ? -SIX : 0);
 }
 
-// Bytes of a group of four columns, or of two that are split.
+// Bytes of a group of four columns.
 function groupBytesOf(a: Node): usize {
   const nb = a.ne0 / blockSize(a.type);
-  return hasSupers(a) ? superGroupBytes(nb) : groupBytes(spreadFor(a.type, inQuads(a), true), nb);
+  return hasSupers(a)
+    ? superGroupBytes(hasSigns(a), nb)
+    : groupBytes(spreadFor(a.type, inQuads(a), true), nb);
 }
 
 // Where the groups start.
@@ -215,15 +217,14 @@ function groupsAt(a: Node, scratch: usize): usize {
   return scratch + TILE_PAIR_BYTES + (hasSupers(a) ? superPanelBytes(nb) : panelBytes(nb));
 }
 
-// Are the lanes of a group two columns?
-function isSplit(a: Node): bool {
-  return hasSupers(a) && splitFor(a.type, inQuads(a), true);
+// Are columns of super-blocks SIGNS?
+function hasSigns(a: Node): bool {
+  return hasSupers(a) && signsFor(a.type, inQuads(a), true);
 }
 
 function spreadGroups(n: Node, pb: usize, columns: i32, six: i32, scratch: usize): void {
   const a = n.src0!;
   const b = n.src1!;
-  const split = isSplit(a);
   const group = groupBytesOf(a);
   const zero = zeroFor(a.type, inQuads(a), true);
   const last = pb + <usize>(columns - 1) * b.nb1;
@@ -234,7 +235,7 @@ function spreadGroups(n: Node, pb: usize, columns: i32, six: i32, scratch: usize
       expandSix(pb + <usize>c * b.nb1, b.nb1, last, a.ne0 >> 5, zero, centreOf(a.type), p);
     }
   }
-  for (; c < columns; c += split ? 2 : 4, p += group) spreadGroup(n, pb, c, columns, split, p);
+  for (; c < columns; c += 4, p += group) spreadGroup(n, pb, c, columns, p);
 }
 
 // An unpacked panel times all groups, to the result at py. Meanwhile the weights of the next panel, from `next` up to
@@ -251,7 +252,7 @@ function panelTimes(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 / blockSize(a.type);
-  const split = isSplit(a);
+  const signs = hasSigns(a);
   const panel = scratch + TILE_PAIR_BYTES;
   const group = groupBytesOf(a);
   const supers = hasSupers(a);
@@ -259,24 +260,24 @@ function panelTimes(
   const weights = weightsFor(a.type, inQuads(a));
   const rests = hasRests(a.type);
   const ahead = (PANEL_ROWS * a.nb1) / columns;
-  const pairs = pairsGroups(split);
+  const pairs = pairsGroups(signs);
   let p = groupsAt(a, scratch);
   for (let c = 0; c < columns;) {
-    const width = c < six ? SIX : split ? 2 : 4;
+    const width = c < six ? SIX : 4;
     const pair = pairs && (c < six ? c + SIX < six : supers && c + 4 < columns);
     const lanes = pair ? 2 * width : width;
     const bytes = c < six ? (group * SIX) / 4 : group;
     fetch(next, min(next + ahead * lanes, end), scratch);
     next += ahead * lanes;
-    if (supers) superTile(panel, p, pair ? bytes : 0, nb, isWide(a.type), split, weights, scratch);
+    if (supers) superTile(a.type, panel, p, pair ? bytes : 0, nb, signs, weights, scratch);
     else if (ASC_FEATURE_RELAXED_SIMD && c < six) {
       if (pair) tileTwelve(rests, panel, p, bytes, nb, scratch);
       else tileSix(rests, panel, p, nb, scratch);
     } else tile(kind, rests, panel, p, nb, scratch);
-    storeTile(scratch, split ? 64 : 32, min(width, columns - c), rows, py, n.nb1);
+    storeTile(scratch, min(width, columns - c), rows, py, n.nb1);
     if (pair) {
       const second = scratch + (supers ? SUPER_TILE_BYTES : SIX * 32);
-      storeTile(second, 32, min(width, columns - c - width), rows, py + <usize>width * n.nb1, n.nb1);
+      storeTile(second, min(width, columns - c - width), rows, py + <usize>width * n.nb1, n.nb1);
     }
     p += pair ? 2 * bytes : bytes;
     c += lanes;
@@ -299,25 +300,25 @@ function unpack(a: Node, pw: usize, rows: i32, nb: i32, panel: usize): void {
 }
 
 // Spreads out the group that starts at column c; columns past the last repeat it.
-function spreadGroup(n: Node, pb: usize, c: i32, columns: i32, split: bool, px: usize): void {
+function spreadGroup(n: Node, pb: usize, c: i32, columns: i32, px: usize): void {
   const a = n.src0!;
   const b = n.src1!;
   const quads = inQuads(a);
   const last = pb + <usize>(columns - 1) * b.nb1;
   const p0 = pb + <usize>c * b.nb1;
   const p1 = min(p0 + b.nb1, last);
-  const p2 = split ? p1 : min(p1 + b.nb1, last);
-  const p3 = split ? p1 : min(p2 + b.nb1, last);
-  if (hasSupers(a)) expandSuperGroup(p0, p1, p2, p3, a.ne0 >> 8, split, isWide(a.type), px);
+  const p2 = min(p1 + b.nb1, last);
+  const p3 = min(p2 + b.nb1, last);
+  if (hasSupers(a)) expandSuperGroup(p0, p1, p2, p3, a.ne0 >> 8, hasSigns(a), isWide(a.type), px);
   else {
     const zero = zeroFor(a.type, quads, true);
     expandGroup(p0, p1, p2, p3, a.ne0 >> 5, zero, centreOf(a.type), spreadFor(a.type, quads, true), px);
   }
 }
 
-// Tile [column][8 rows], `step` bytes between columns, to the result.
-function storeTile(pt: usize, step: usize, columns: i32, rows: i32, py: usize, nb1: usize): void {
-  for (let c = 0; c < columns; c++, pt += step, py += nb1) {
+// Tile [column][8 rows] to the result.
+function storeTile(pt: usize, columns: i32, rows: i32, py: usize, nb1: usize): void {
+  for (let c = 0; c < columns; c++, pt += 32, py += nb1) {
     if (rows < PANEL_ROWS) memory.copy(py, pt, (<usize>rows) << 2);
     else {
       const low = v128.load(pt);
@@ -394,14 +395,14 @@ function floatPanels(
     let c = 0;
     for (; c + 8 <= pairs; c += 8) {
       tilePairF(panel, px + <usize>c * nbx, nbx, k, scratch);
-      storeTile(scratch, 32, 8, rows, pd + <usize>c * n.nb1 + ((<usize>r) << 2), n.nb1);
+      storeTile(scratch, 8, rows, pd + <usize>c * n.nb1 + ((<usize>r) << 2), n.nb1);
     }
     for (; c < columns; c += 4) {
       const x0 = px + <usize>c * nbx;
       const x1 = min(x0 + nbx, lastColumn);
       const x2 = min(x1 + nbx, lastColumn);
       tileF(panel, x0, x1, x2, min(x2 + nbx, lastColumn), k, scratch);
-      storeTile(scratch, 32, min(4, columns - c), rows, pd + <usize>c * n.nb1 + ((<usize>r) << 2), n.nb1);
+      storeTile(scratch, min(4, columns - c), rows, pd + <usize>c * n.nb1 + ((<usize>r) << 2), n.nb1);
     }
   }
 }

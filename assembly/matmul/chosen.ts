@@ -12,7 +12,7 @@ import { isWide } from "../quants/super";
 import { PANEL_ROWS, panelBytes, unpackPanel } from "./blocks";
 import { expandGroup, groupBytes } from "./columns";
 import { unpackQuads } from "./quad_panel";
-import { centreOf, hasRests, pairsGroups, splitFor, spreadFor, weightsFor, zeroFor } from "./spread";
+import { centreOf, hasRests, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "./spread";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "./super_panel";
 import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "./super_tile";
 import { tile } from "./tile";
@@ -43,14 +43,13 @@ export function chosenPanels(
   const nb = supers ? a.ne0 >> 8 : a.ne0 >> 5;
   const quads = (a.flags & Flag.QUADS) != 0;
   const kind = spreadFor(a.type, quads, true);
-  const split = supers && splitFor(a.type, quads, true);
-  const lanes = split ? 2 : 4;
+  const signs = supers && signsFor(a.type, quads, true);
   const panel = scratch + TILE_PAIR_BYTES;
-  const pairs = supers && pairsGroups(split);
+  const pairs = supers && pairsGroups(signs);
   const groups = panel + (supers ? superPanelBytes(nb) : panelBytes(nb));
-  const group = supers ? superGroupBytes(nb) : groupBytes(kind, nb);
-  for (let c = 0, p = groups; c < count; c += lanes, p += group) {
-    expandChosen(a.type, quads, nb, list, c, count, kind, split, p);
+  const group = supers ? superGroupBytes(signs, nb) : groupBytes(kind, nb);
+  for (let c = 0, p = groups; c < count; c += 4, p += group) {
+    expandChosen(a.type, quads, nb, list, c, count, kind, signs, p);
   }
   const weights = weightsFor(a.type, quads);
   for (let r = first; r < last; r += PANEL_ROWS) {
@@ -60,22 +59,22 @@ export function chosenPanels(
     else if (supers) unpackSuper(a.type, pw, a.nb1, rows, nb, panel);
     else unpackPanel(a.type, pw, a.nb1, rows, nb, panel);
     for (let c = 0, p = groups; c < count;) {
-      const pair = pairs && c + lanes < count;
-      if (supers) superTile(panel, p, pair ? group : 0, nb, isWide(a.type), split, weights, scratch);
+      const pair = pairs && c + 4 < count;
+      if (supers) superTile(a.type, panel, p, pair ? group : 0, nb, signs, weights, scratch);
       else tile(kind, hasRests(a.type), panel, p, nb, scratch);
-      storeChosen(list, c, min(c + lanes, count), split ? 64 : 32, r, rows, scratch);
+      storeChosen(list, c, min(c + 4, count), r, rows, scratch);
       if (pair) {
-        storeChosen(list, c + lanes, min(c + 2 * lanes, count), 32, r, rows, scratch + SUPER_TILE_BYTES);
+        storeChosen(list, c + 4, min(c + 8, count), r, rows, scratch + SUPER_TILE_BYTES);
       }
-      c += pair ? 2 * lanes : lanes;
+      c += pair ? 8 : 4;
       p += pair ? 2 * group : group;
     }
   }
 }
 
-// Rows r and on of columns [c, end), `step` bytes apart in the tile.
-function storeChosen(list: usize, c: i32, end: i32, step: usize, r: i32, rows: i32, tile: usize): void {
-  for (; c < end; c++, tile += step) {
+// Rows r and on of columns [c, end).
+function storeChosen(list: usize, c: i32, end: i32, r: i32, rows: i32, tile: usize): void {
+  for (; c < end; c++, tile += 32) {
     memory.copy(resultAt(list, c) + ((<usize>r) << 2), tile, (<usize>rows) << 2);
   }
 }
@@ -89,13 +88,13 @@ function expandChosen(
   c: i32,
   count: i32,
   kind: i32,
-  split: bool,
+  signs: bool,
   px: usize,
 ): void {
   const p0 = columnAt(list, c);
   const p1 = columnAt(list, min(c + 1, count - 1));
-  const p2 = split ? p1 : columnAt(list, min(c + 2, count - 1));
-  const p3 = split ? p1 : columnAt(list, min(c + 3, count - 1));
-  if (isSuper(type)) expandSuperGroup(p0, p1, p2, p3, nb, split, isWide(type), px);
+  const p2 = columnAt(list, min(c + 2, count - 1));
+  const p3 = columnAt(list, min(c + 3, count - 1));
+  if (isSuper(type)) expandSuperGroup(p0, p1, p2, p3, nb, signs, isWide(type), px);
   else expandGroup(p0, p1, p2, p3, nb, zeroFor(type, quads, true), centreOf(type), kind, px);
 }

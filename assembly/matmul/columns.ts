@@ -54,12 +54,6 @@ function codesAt(kind: i32): usize {
   return kind == MINS ? 4 : 2;
 }
 
-// prettier-ignore
-const PARTS = memory.data<u32>([
-  0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f, 0x7f7f7f7f,
-  0x01010101, 0x01010101, 0x01010101, 0x01010101,
-], 16);
-
 /** Bytes of the codes of a column. */
 @inline
 export function codeBytes(kind: i32, nb: i32): usize {
@@ -74,18 +68,6 @@ export function columnBytes(kind: i32, nb: i32): usize {
 /** Bytes of a group of `nb` blocks. */
 export function groupBytes(kind: i32, nb: i32): usize {
   return 4 * codeBytes(kind, nb) + ((<usize>nb) << (sumsPairs() && kind != SIGNS ? 6 : 5));
-}
-
-/** The part of an activation in 0..127. */
-@inline
-export function lo(v: v128): v128 {
-  return v128.and(v, v128.load(PARTS));
-}
-
-/** The sign bits of activations. */
-@inline
-export function hi(v: v128): v128 {
-  return v128.and(i16x8.shr_u(v, 7), v128.load(PARTS, 16));
 }
 
 /** What activations are without their sign, 0..128 as unsigned bytes. */

@@ -4,7 +4,7 @@
 // of a run or block `step` bytes after those of the one before.
 
 import { Type } from "../abi";
-import { lookup, signedCodes, unsignedCodes, wideBias, wideZero } from "../math/dot";
+import { lookup, signedCodes, sumsPairs, unsignedCodes, wideBias, wideZero } from "../math/dot";
 import { LIFT, LIFTED, X0F, bitsFrom, liftedScales, powers, quadMask } from "../quants/quad";
 import { BYTES, FIVES, NIBBLES, SIXES, THREES, TWOS, fourOf, runBytes } from "../quants/quad_codes";
 import {
@@ -21,7 +21,7 @@ import {
 import { minsOf, scalesOf } from "../quants/quads_256";
 import { isWide } from "../quants/super";
 import { SEEDED, codeBytes } from "./columns";
-import { GROUP, factorsAt, scalesAt, weightsAt } from "./super_panel";
+import { GROUP, factorsAt, scaleLanes, scalesAt, weightsAt } from "./super_panel";
 
 /** Unpacks a pair of quads of `nb` blocks to a panel. */
 export function unpackQuads(type: i32, pw: usize, nb: i32, pp: usize): void {
@@ -39,6 +39,12 @@ function unpackQuad(type: i32, pw: usize, h: i32, nb: i32, pp: usize): void {
 export function panelLevelZero(): i32 {
   if (ASC_FEATURE_RELAXED_SIMD) return wideZero();
   else return 128;
+}
+
+// What the sums of a group count for levels, times the scale: seeds are added (matmul/super_panel.ts).
+@inline
+function levelWeight(): i32 {
+  return sumsPairs() ? -1 : panelLevelZero();
 }
 
 // `count` times 32 codes of four rows, `step` bytes apart.
@@ -167,7 +173,7 @@ function scalesAtQuad(p: usize): v128 {
 }
 
 function unpackSupers(type: i32, pw: usize, h: i32, nb: i32, pp: usize): void {
-  const zero = hasLevels(type) ? panelLevelZero() : hasMin(type) ? 1 : zeroOf(type);
+  const zero = hasLevels(type) ? levelWeight() : hasMin(type) ? 1 : zeroOf(type);
   let ps = pp + scalesAt(nb);
   let pm = pp + weightsAt(nb);
   let pd = pp + factorsAt(nb);
@@ -190,10 +196,10 @@ function unpackSupers(type: i32, pw: usize, h: i32, nb: i32, pp: usize): void {
 // Byte j of each lane, sign-extended, to place j.
 @inline
 function storeScales(s: v128, p: usize): void {
-  v128.store(p, i32x4.shr_s(i32x4.shl(s, 24), 24));
-  v128.store(p, i32x4.shr_s(i32x4.shl(s, 16), 24), 32);
-  v128.store(p, i32x4.shr_s(i32x4.shl(s, 8), 24), 64);
-  v128.store(p, i32x4.shr_s(s, 24), 96);
+  v128.store(p, scaleLanes(i32x4.shr_s(i32x4.shl(s, 24), 24)));
+  v128.store(p, scaleLanes(i32x4.shr_s(i32x4.shl(s, 16), 24)), 32);
+  v128.store(p, scaleLanes(i32x4.shr_s(i32x4.shl(s, 8), 24)), 64);
+  v128.store(p, scaleLanes(i32x4.shr_s(s, 24)), 96);
 }
 
 // Bytes 0 and 1 of each lane, sign-extended, as a pair of i16.

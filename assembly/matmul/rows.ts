@@ -9,7 +9,7 @@ import { dotRows } from "./blocks";
 import { columnBytes, expandColumn } from "./columns";
 import { LEVEL_SUMS } from "./quad_tables";
 import { dotQuads } from "./quads";
-import { splitFor, spreadFor, zeroFor } from "./spread";
+import { signsFor, spreadFor, zeroFor } from "./spread";
 import { dotSuperRows, expandSuper, superColumnBytes } from "./super";
 import { dotSuperQuads, quadSums } from "./super_quads";
 
@@ -29,7 +29,7 @@ export function hasSupers(a: Node): bool {
 export function columnBytesOf(a: Node): usize {
   const quads = inQuads(a);
   const sums: usize = quads && hasTable(a.type) ? LEVEL_SUMS : 0;
-  if (hasSupers(a)) return superColumnBytes(splitFor(a.type, quads, false), a.ne0 >> 8) + sums;
+  if (hasSupers(a)) return superColumnBytes(signsFor(a.type, quads, false), a.ne0 >> 8) + sums;
   return columnBytes(spreadFor(a.type, quads, false), a.ne0 >> 5) + sums;
 }
 
@@ -38,7 +38,7 @@ export function spreadColumn(a: Node, p: usize, px: usize): void {
   const quads = inQuads(a);
   if (hasSupers(a)) {
     const nb = a.ne0 >> 8;
-    expandSuper(p, nb, splitFor(a.type, quads, false), px);
+    expandSuper(p, nb, signsFor(a.type, quads, false), px);
     if (quads) quadSums(a.type, nb, px);
   } else {
     expandColumn(p, a.ne0 >> 5, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), quads, px);

@@ -40,18 +40,19 @@ export function hasRests(type: i32): bool {
   return type == Type.Q5_0 || type == Type.Q5_1;
 }
 
-/** Are columns of super-blocks split: panels in two parts, single ones in magnitudes and signs? */
-export function splitFor(type: i32, quads: bool, panels: bool): bool {
+/** Are columns of super-blocks SIGNS (matmul/columns.ts)? */
+export function signsFor(type: i32, quads: bool, panels: bool): bool {
   return isSplit(type) && !isUnsplit(type, quads, panels);
 }
 
 /** May panels take two groups of columns at once? */
-export function pairsGroups(split: bool): bool {
-  return ASC_FEATURE_RELAXED_SIMD && pairsVectors() && !split;
+export function pairsGroups(signs: bool): bool {
+  return ASC_FEATURE_RELAXED_SIMD && pairsVectors() && !signs;
 }
 
 /** What the weights of a panel of super-blocks are (matmul/super_tile.ts). */
 export function weightsFor(type: i32, quads: bool): i32 {
   if (hasMin(type)) return MINIMA;
-  return type == Type.IQ4_XS && !(quads && panelLevelZero() != 0) ? NO_WEIGHTS : ZERO_POINT;
+  if (type != Type.IQ4_XS || signsFor(type, quads, true)) return ZERO_POINT;
+  return quads && panelLevelZero() != 0 ? ZERO_POINT : NO_WEIGHTS;
 }

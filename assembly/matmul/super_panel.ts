@@ -5,24 +5,25 @@
 //
 //   panel of nb super-blocks, eight rows; each part for all super-blocks
 //     codes     per four bytes of a row [row 0] .. [row 7], groups of 16 in order
-//     scales    i32, per group [row 0] .. [row 7]; 16 places, wide types use eight
-//     weights   i16 pairs, per two groups [row 0] .. [row 7]: minima, or zero point times scale; eight places, wide types
+//     scales    i32, where sumsPairs() each twice as i16, per group [row 0] .. [row 7]; 16 places, wide types use eight
+//     weights   i16 pairs, per two groups [row 0] .. [row 7]: minima, or zero point times scale, -scale for
+//               seeds; eight places, wide types
 //               use four: their groups are of 32
 //     d, dmin   f32, [row 0] .. [row 7] each
-//   group of four lanes: four columns, or lo and hi of two (matmul/columns.ts)
-//     codes     per four bytes [lane 0] .. [lane 3]
+//   group of four columns
+//     codes     per four bytes [lane 0] .. [lane 3], SIGNS |x|, then s (matmul/columns.ts)
 //     sums      i16 pairs of 16 activations each, for wide types of 32, per two groups [lane 0] .. [lane 3]
 //     scales    f32, [lane 0] .. [lane 3]
 
 import { Type } from "../abi";
-import { signedCodes, storeTransposed, unsignedCodes } from "../math/dot";
+import { signedCodes, storeTransposed, sumsPairs, unsignedCodes } from "../math/dot";
 import { IQ4_XS } from "../quants/iq4_xs";
 import { Q2_K } from "../quants/q2_k";
 import { Q3_K } from "../quants/q3_k";
 import { Q4_K } from "../quants/q4_k";
 import { Q5_K } from "../quants/q5_k";
 import { Q6_K } from "../quants/q6_k";
-import { hi, lo } from "./columns";
+import { expandGroupSigns } from "./columns";
 
 const BYTES: usize = 292;
 
@@ -54,30 +55,33 @@ export function superPanelBytes(nb: i32): usize {
 
 /** Offset of the sums in a group of columns, and after them of the scales. */
 @inline
-export function sumsAt(nb: i32): usize {
-  return (<usize>nb * GROUP) << 3;
+export function sumsAt(signs: bool, nb: i32): usize {
+  return (<usize>nb * GROUP) << (signs ? 4 : 3);
 }
 
 /** Bytes of a group of columns. */
-export function superGroupBytes(nb: i32): usize {
-  return sumsAt(nb) + <usize>nb * 144;
+export function superGroupBytes(signs: bool, nb: i32): usize {
+  return sumsAt(signs, nb) + <usize>nb * 144;
 }
 
-/** Columns at p0..p3 (split: p0 and p1, and p1 again for the others) to the group at px. */
+/** Columns at p0..p3 to the group at px. */
 export function expandSuperGroup(
   p0: usize,
   p1: usize,
   p2: usize,
   p3: usize,
   nb: i32,
-  split: bool,
+  signs: bool,
   wide: bool,
   px: usize,
 ): void {
-  let ps = px + sumsAt(nb);
+  let ps = px + sumsAt(signs, nb);
   let pd = ps + ((<usize>nb) << 7);
   for (let b = 0; b < nb; b++, ps += 128, pd += 16) {
-    if (wide) storeTransposed(ps, 16, sums32(p0), sums32(p1), sums32(p2), sums32(p3));
+    if (ASC_FEATURE_RELAXED_SIMD && signs) {
+      expandSigns(p0 + 4, p1 + 4, p2 + 4, p3 + 4, px, ps);
+      px += 16 * GROUP;
+    } else if (wide) storeTransposed(ps, 16, sums32(p0), sums32(p1), sums32(p2), sums32(p3));
     else {
       storeSums(p0 + 260, p1 + 260, p2 + 260, p3 + 260, ps);
       storeSums(p0 + 276, p1 + 276, p2 + 276, p3 + 276, ps + 64);
@@ -86,16 +90,25 @@ export function expandSuperGroup(
     d = v128.load32_lane(p1, d, 1);
     d = v128.load32_lane(p2, d, 2);
     v128.store(pd, v128.load32_lane(p3, d, 3));
-    for (let j: usize = 4; j < 260; j += 16, px += GROUP >> 1) {
-      const a = v128.load(p0 + j);
-      const c = v128.load(p1 + j);
-      if (split) storeTransposed(px, 16, lo(a), hi(a), lo(c), hi(c));
-      else storeCodes(px, 16, a, c, v128.load(p2 + j), v128.load(p3 + j), true);
+    if (!signs) {
+      for (let j: usize = 4; j < 260; j += 16, px += GROUP >> 1) {
+        const a = v128.load(p0 + j);
+        storeCodes(px, 16, a, v128.load(p1 + j), v128.load(p2 + j), v128.load(p3 + j), true);
+      }
     }
     p0 += BYTES;
     p1 += BYTES;
     p2 += BYTES;
     p3 += BYTES;
+  }
+}
+
+// A super-block of four columns; seeds, pairs of i16, stand for sums.
+function expandSigns(p0: usize, p1: usize, p2: usize, p3: usize, px: usize, ps: usize): void {
+  for (const end = ps + 64; ps < end; ps += 16, px += 512, p0 += 64, p1 += 64, p2 += 64, p3 += 64) {
+    const first = expandGroupSigns(p0, p1, p2, p3, px);
+    const second = expandGroupSigns(p0 + 32, p1 + 32, p2 + 32, p3 + 32, px + 256);
+    v128.store(ps, v128.or(first, i32x4.shl(second, 16)));
   }
 }
 
@@ -226,31 +239,40 @@ function high8(v: v128): v128 {
   return i16x8.extend_high_i8x16_s(v);
 }
 
+/** Scales, each an i32, as they stand in a panel. */
+@inline
+export function scaleLanes(v: v128): v128 {
+  if (!sumsPairs()) return v;
+  const high = i32x4.shl(v, 16);
+  return v128.or(high, i32x4.shr_u(high, 16));
+}
+
 // Eight i16 of four rows as i32.
 @inline
 function storeScales(p: usize, a: v128, b: v128, c: v128, d: v128): void {
   storeTransposed(
     p,
     32,
-    i32x4.extend_low_i16x8_s(a),
-    i32x4.extend_low_i16x8_s(b),
-    i32x4.extend_low_i16x8_s(c),
-    i32x4.extend_low_i16x8_s(d),
+    scaleLanes(i32x4.extend_low_i16x8_s(a)),
+    scaleLanes(i32x4.extend_low_i16x8_s(b)),
+    scaleLanes(i32x4.extend_low_i16x8_s(c)),
+    scaleLanes(i32x4.extend_low_i16x8_s(d)),
   );
   storeTransposed(
     p + 128,
     32,
-    i32x4.extend_high_i16x8_s(a),
-    i32x4.extend_high_i16x8_s(b),
-    i32x4.extend_high_i16x8_s(c),
-    i32x4.extend_high_i16x8_s(d),
+    scaleLanes(i32x4.extend_high_i16x8_s(a)),
+    scaleLanes(i32x4.extend_high_i16x8_s(b)),
+    scaleLanes(i32x4.extend_high_i16x8_s(c)),
+    scaleLanes(i32x4.extend_high_i16x8_s(d)),
   );
 }
 
 function unpackWeights<T>(p0: usize, p1: usize, p2: usize, p3: usize, pm: usize): void {
   const t = changetype<T>(<usize>0);
-  if (!t.hasMin() && t.zero() == 0) return;
-  const z = i16x8.splat(t.hasMin() ? 1 : <i16>t.zero());
+  const seeds = ASC_FEATURE_RELAXED_SIMD && t.signed();
+  if (!t.hasMin() && t.zero() == 0 && !seeds) return;
+  const z = i16x8.splat(t.hasMin() ? 1 : seeds ? -1 : <i16>t.zero());
   const a = weightsOf<T>(p0);
   const b = weightsOf<T>(p1);
   const c = weightsOf<T>(p2);
