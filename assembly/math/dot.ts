@@ -40,6 +40,12 @@ export function dotPairs(x: v128, q: v128, acc: v128): v128 {
   return i16x8.add(acc, i16x8.relaxed_dot_i8x16_i7x16_s(x, q));
 }
 
+/** The products alone. */
+@inline
+export function productPairs(x: v128, q: v128): v128 {
+  return i16x8.relaxed_dot_i8x16_i7x16_s(x, q);
+}
+
 /** acc + the sums of dotPairs(), two to an i32 lane; `ones` is onesPairs(). */
 @inline
 export function joinPairs(v: v128, acc: v128, ones: v128): v128 {

@@ -8,11 +8,11 @@
 // one quad of a pair is done with the other, in step: an engine may make one operation of 256 bits out of both.
 
 import { Type } from "../abi";
-import { WIDE_NONE, dotq, wideBias, wideDot } from "../math/dot";
+import { WIDE_NONE, dotq, sumsPairs, wideBias, wideDot } from "../math/dot";
 import { LIFT, LIFTED, lowered, quadMask } from "../quants/quad";
 import { BLOCK_SCALES } from "./columns";
 import { highInPlace, runsOf, term } from "./quad_runs";
-import { inParts, levelsBlocks } from "./quad_tables";
+import { levelsBlocks } from "./quad_tables";
 import { lane0, lane1, lane2, lane3 } from "./tile";
 
 /** `pairs` pairs of quads at pw times the column of `nb` blocks at px; results to f32 at py. */
@@ -30,9 +30,7 @@ export function dotQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, p
     case Type.Q8_0:
       return wideDot() == WIDE_NONE ? quadsQ8_0(pw, nb, px, py, end) : quadsWide(pw, nb, px, py, end);
     case Type.IQ4_NL:
-      if (inParts()) quadsParts(pw, nb, px, py, end);
-      else quadsIQ4_NL(pw, nb, px, py, end);
-      break;
+      return quadsIQ4_NL(pw, nb, px, py, end);
     case Type.MXFP4:
       return quadsMXFP4(pw, nb, px, py, end);
     default:
@@ -59,16 +57,13 @@ function quadsQ5_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
 }
 
 function quadsIQ4_NL(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  levelsBlocks(Type.IQ4_NL, false, w, nb, px, y, end);
-}
-
-// IQ4_NL inParts().
-function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) levelsBlocks(Type.IQ4_NL, true, w, nb, px, y, end);
+  if (sumsPairs()) levelsBlocks(Type.IQ4_NL, true, w, nb, px, y, end);
+  else levelsBlocks(Type.IQ4_NL, false, w, nb, px, y, end);
 }
 
 function quadsMXFP4(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  levelsBlocks(Type.MXFP4, false, w, nb, px, y, end);
+  if (sumsPairs()) levelsBlocks(Type.MXFP4, true, w, nb, px, y, end);
+  else levelsBlocks(Type.MXFP4, false, w, nb, px, y, end);
 }
 
 // Four signed weights of each row times lo of the activations (relaxed), or their even and odd ones (baseline).

@@ -4,6 +4,7 @@
 // and so are the columns, never split, but for their sums (quadSums).
 
 import { Type } from "../abi";
+import { sumsPairs } from "../math/dot";
 import {
   EVEN,
   EVEN_NIBBLES,
@@ -36,7 +37,7 @@ import {
   topsOf,
   weighSigned,
 } from "./quad_runs";
-import { inParts, levelSeeds, levelsSupers } from "./quad_tables";
+import { levelSeeds, levelsSupers } from "./quad_tables";
 import { SUPER_SCALES } from "./super";
 
 /** `pairs` pairs of quads at pw times the column of `nb` super-blocks at px; results to f32 at py. */
@@ -54,9 +55,7 @@ export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usi
     case Type.Q6_K:
       return quadsQ6_K(pw, nb, px, py, end);
     case Type.IQ4_XS:
-      if (inParts()) quadsParts(pw, nb, px, py, end);
-      else quadsIQ4_XS(pw, nb, px, py, end);
-      break;
+      return quadsIQ4_XS(pw, nb, px, py, end);
     default:
       unreachable();
   }
@@ -98,12 +97,8 @@ function quadsQ5_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
 }
 
 function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  levelsSupers(false, w, nb, px, y, end);
-}
-
-// IQ4_XS inParts().
-function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) levelsSupers(true, w, nb, px, y, end);
+  if (sumsPairs()) levelsSupers(true, w, nb, px, y, end);
+  else levelsSupers(false, w, nb, px, y, end);
 }
 
 // Four minima of each row, in the high nibbles, times four sums, as in weigh().
