@@ -34,16 +34,17 @@ export function sumsPairs(): bool {
   return ASC_FEATURE_RELAXED_SIMD && wideDot() == WIDE_NONE;
 }
 
+/** Products of x (any sign) and q (0..127; 0..128 where selfTest() is passed), in pairs, i16; for the relaxed build. */
+@inline
+export function productPairs(x: v128, q: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return i16x8.relaxed_dot_i8x16_i7x16_s(x, q);
+  else return unreachable();
+}
+
 /** acc + products of x (any sign) and q (0..127), in pairs, i16; for the relaxed build. The caller keeps sums within i16. */
 @inline
 export function dotPairs(x: v128, q: v128, acc: v128): v128 {
-  return i16x8.add(acc, i16x8.relaxed_dot_i8x16_i7x16_s(x, q));
-}
-
-/** The products alone. */
-@inline
-export function productPairs(x: v128, q: v128): v128 {
-  return i16x8.relaxed_dot_i8x16_i7x16_s(x, q);
+  return i16x8.add(acc, productPairs(x, q));
 }
 
 /** acc + the sums of dotPairs(), two to an i32 lane; `ones` is onesPairs(). */

@@ -13,7 +13,7 @@ import { Q4_1 } from "../quants/q4_1";
 import { Q5_0 } from "../quants/q5_0";
 import { Q5_1 } from "../quants/q5_1";
 import { Q8_0 } from "../quants/q8_0";
-import { MINS, SEEDED, SPLIT, codeBytes } from "./columns";
+import { MINS, SEEDED, SIGNS, SPLIT, codeBytes } from "./columns";
 
 /** Rows of a panel. */
 export const PANEL_ROWS: i32 = 8;
@@ -91,9 +91,8 @@ function partial<T>(p: usize, pq: usize, m: v128): v128 {
   const zero = i32x4.splat(0);
   if (ASC_FEATURE_RELAXED_SIMD) {
     if (t.signed()) {
-      const lo = dotq(c1, v128.load(pq, 16), dotq(c0, v128.load(pq), zero));
-      const hi = dotq(c1, v128.load(pq, 48), dotq(c0, v128.load(pq, 32), zero));
-      return i32x4.sub(lo, i32x4.shl(hi, 7));
+      const v = dotq(v128.xor(c0, v128.load(pq, 32)), v128.load(pq), zero);
+      return dotq(v128.xor(c1, v128.load(pq, 48)), v128.load(pq, 16), v);
     }
     return dotq(v128.load(pq, 16), c1, dotq(v128.load(pq), c0, zero));
   } else {
@@ -121,7 +120,13 @@ function partial4<T>(p: usize, pq: usize, m: v128): v128 {
 // How the activations of T are spread out.
 @inline
 function kindOfBlock<T>(): i32 {
-  return ASC_FEATURE_RELAXED_SIMD && changetype<T>(<usize>0).signed() ? SPLIT : SEEDED;
+  return ASC_FEATURE_RELAXED_SIMD && changetype<T>(<usize>0).signed() ? SIGNS : SEEDED;
+}
+
+// Do the sums of T start at seeds?
+@inline
+function hasSeeds<T>(): bool {
+  return changetype<T>(<usize>0).zero() != 0 || kindOfBlock<T>() == SIGNS;
 }
 
 // One after the other: the sum stays in block order.
@@ -146,7 +151,7 @@ function dotRow<T>(p: usize, nb: i32, pq: usize): f32 {
   const end = pd + ((<usize>nb) << 2);
   for (const full = pd + ((<usize>(nb & ~3)) << 2); pd < full; pd += 16) {
     let i = partial4<T>(p, pq, m);
-    if (t.zero() != 0) i = i32x4.add(i, v128.load(ps));
+    if (hasSeeds<T>()) i = i32x4.add(i, v128.load(ps));
     const v = f32x4.mul(f32x4.convert_i32x4_s(i), f32x4.mul(t.scales(p), v128.load(pd)));
     sum = addLanes(sum, v);
     p += 4 * bytes;
@@ -154,7 +159,7 @@ function dotRow<T>(p: usize, nb: i32, pq: usize): f32 {
     ps += 16;
   }
   for (; pd < end; pd += 4, ps += 4, p += bytes, pq += step) {
-    const i = sumI32(partial<T>(p, pq, m)) + (t.zero() != 0 ? load<i32>(ps) : 0);
+    const i = sumI32(partial<T>(p, pq, m)) + (hasSeeds<T>() ? load<i32>(ps) : 0);
     sum = sum + <f32>i * (t.scale(p) * load<f32>(pd));
   }
   return sum;

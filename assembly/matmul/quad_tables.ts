@@ -20,9 +20,17 @@ const RUNS: usize = 8;
 /** Bytes of their sums, which are kept behind the column. */
 export const LEVEL_SUMS: usize = 32 * RUNS;
 
+// acc + levels q of four rows times four activations: e and o as dotFour() has them or, `signs`, magnitudes e and masks o. Then
+// `even` is onesPairs(): one pair of products is all that i16 holds.
+@inline
+function dotLevels(signs: bool, e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
+  return signs ? joinPairs(productPairs(v128.xor(q, o), e), acc, even) : dotFour(e, o, q, acc, even);
+}
+
 // The low nibbles of v with e and o, the high ones with f and q.
 @inline
 function dotNibbles(
+  signs: bool,
   e: v128,
   o: v128,
   f: v128,
@@ -33,8 +41,20 @@ function dotNibbles(
   even: v128,
   table: v128,
 ): v128 {
-  acc = dotFour(e, o, lookup(table, v128.and(v, m)), acc, even);
-  return dotFour(f, q, lookup(table, bitsFrom(v, 4, m)), acc, even);
+  acc = dotLevels(signs, e, o, lookup(table, v128.and(v, m)), acc, even);
+  return dotLevels(signs, f, q, lookup(table, bitsFrom(v, 4, m)), acc, even);
+}
+
+// What goes with the four activations at x: their masks, or odd ones that stand apart.
+@inline
+function otherOf(signs: bool, x: usize): v128 {
+  return signs ? v128.load32_splat(x, RUN) : oddOf(x);
+}
+
+// Bytes of 32 activations of a column.
+@inline
+function runOf(signs: bool): usize {
+  return signs ? 2 * RUN : RUN;
 }
 
 // The levels of a type as the dots of a column want them.
@@ -55,59 +75,9 @@ export function levelSeeds(p: usize): void {
 }
 
 // The sums of two quads over runs of 32 to t: from x to `end` on the column, a step apart, and from p a stride apart in
-// the weights. They start at seeds, of super-blocks one after the other at s.
+// the weights. They start at seeds, of super-blocks one after the other at s. `signs`: the column is SIGNS.
 @inline
 function sumRuns(
-  supers: bool,
-  p: usize,
-  stride: usize,
-  x: usize,
-  end: usize,
-  s: usize,
-  t: usize,
-  table: v128,
-): void {
-  const m = quadMask(X0F);
-  const even = quadMask(EVEN);
-  for (; x < end; x += supers ? RUN : BLOCK) {
-    let i = v128.load32_splat(supers ? s : x + RUN + 4);
-    let j = i;
-    let e = v128.load32_splat(x);
-    let o = oddOf(x);
-    let f = v128.load32_splat(x + X16);
-    let q = oddOf(x + X16);
-    i = dotNibbles(e, o, f, q, v128.load(p), i, m, even, table);
-    j = dotNibbles(e, o, f, q, v128.load(p, 16), j, m, even, table);
-    e = v128.load32_splat(x + 4);
-    o = oddOf(x + 4);
-    f = v128.load32_splat(x + X16 + 4);
-    q = oddOf(x + X16 + 4);
-    i = dotNibbles(e, o, f, q, v128.load(p, 32), i, m, even, table);
-    j = dotNibbles(e, o, f, q, v128.load(p, 48), j, m, even, table);
-    e = v128.load32_splat(x + 8);
-    o = oddOf(x + 8);
-    f = v128.load32_splat(x + X16 + 8);
-    q = oddOf(x + X16 + 8);
-    i = dotNibbles(e, o, f, q, v128.load(p, 64), i, m, even, table);
-    j = dotNibbles(e, o, f, q, v128.load(p, 80), j, m, even, table);
-    e = v128.load32_splat(x + 12);
-    o = oddOf(x + 12);
-    f = v128.load32_splat(x + X16 + 12);
-    q = oddOf(x + X16 + 12);
-    i = dotNibbles(e, o, f, q, v128.load(p, 96), i, m, even, table);
-    j = dotNibbles(e, o, f, q, v128.load(p, 112), j, m, even, table);
-    v128.store(t, i);
-    v128.store(t, j, 16);
-    p += stride;
-    s += 4;
-    t += 32;
-  }
-}
-
-// The same where sumsPairs() (math/dot.ts). `signs`: the column is SIGNS (matmul/columns.ts), and a pair of products is all
-// that i16 holds; otherwise levels are 0..24, and four pairs fit.
-@inline
-function sumPairs(
   supers: bool,
   signs: bool,
   p: usize,
@@ -119,96 +89,39 @@ function sumPairs(
   table: v128,
 ): void {
   const m = quadMask(X0F);
-  const ones = onesPairs();
-  const run: usize = signs ? 2 * RUN : RUN;
+  const even = signs ? onesPairs() : quadMask(EVEN);
+  const run = runOf(signs);
   for (; x < end; x += supers ? run : run + BLOCK_SCALES) {
     let i = v128.load32_splat(supers ? s : x + run + 4);
     let j = i;
-    let a: v128;
-    let b: v128;
     let e: v128;
-    if (signs) {
-      let n: v128;
-      a = v128.load(p);
-      b = v128.load(p, 16);
-      e = v128.load32_splat(x);
-      n = v128.load32_splat(x + RUN);
-      i = dotSigned(e, n, lookup(table, v128.and(a, m)), i, ones);
-      j = dotSigned(e, n, lookup(table, v128.and(b, m)), j, ones);
-      e = v128.load32_splat(x + X16);
-      n = v128.load32_splat(x + RUN + X16);
-      i = dotSigned(e, n, lookup(table, bitsFrom(a, 4, m)), i, ones);
-      j = dotSigned(e, n, lookup(table, bitsFrom(b, 4, m)), j, ones);
-      a = v128.load(p, 32);
-      b = v128.load(p, 48);
-      e = v128.load32_splat(x + 4);
-      n = v128.load32_splat(x + RUN + 4);
-      i = dotSigned(e, n, lookup(table, v128.and(a, m)), i, ones);
-      j = dotSigned(e, n, lookup(table, v128.and(b, m)), j, ones);
-      e = v128.load32_splat(x + X16 + 4);
-      n = v128.load32_splat(x + RUN + X16 + 4);
-      i = dotSigned(e, n, lookup(table, bitsFrom(a, 4, m)), i, ones);
-      j = dotSigned(e, n, lookup(table, bitsFrom(b, 4, m)), j, ones);
-      a = v128.load(p, 64);
-      b = v128.load(p, 80);
-      e = v128.load32_splat(x + 8);
-      n = v128.load32_splat(x + RUN + 8);
-      i = dotSigned(e, n, lookup(table, v128.and(a, m)), i, ones);
-      j = dotSigned(e, n, lookup(table, v128.and(b, m)), j, ones);
-      e = v128.load32_splat(x + X16 + 8);
-      n = v128.load32_splat(x + RUN + X16 + 8);
-      i = dotSigned(e, n, lookup(table, bitsFrom(a, 4, m)), i, ones);
-      j = dotSigned(e, n, lookup(table, bitsFrom(b, 4, m)), j, ones);
-      a = v128.load(p, 96);
-      b = v128.load(p, 112);
-      e = v128.load32_splat(x + 12);
-      n = v128.load32_splat(x + RUN + 12);
-      i = dotSigned(e, n, lookup(table, v128.and(a, m)), i, ones);
-      j = dotSigned(e, n, lookup(table, v128.and(b, m)), j, ones);
-      e = v128.load32_splat(x + X16 + 12);
-      n = v128.load32_splat(x + RUN + X16 + 12);
-      i = dotSigned(e, n, lookup(table, bitsFrom(a, 4, m)), i, ones);
-      j = dotSigned(e, n, lookup(table, bitsFrom(b, 4, m)), j, ones);
-    } else {
-      let k: v128;
-      let l: v128;
-      let u: v128;
-      let v: v128;
-      a = v128.load(p);
-      b = v128.load(p, 16);
-      e = v128.load32_splat(x);
-      u = productPairs(e, lookup(table, v128.and(a, m)));
-      v = productPairs(e, lookup(table, v128.and(b, m)));
-      e = v128.load32_splat(x + X16);
-      k = productPairs(e, lookup(table, bitsFrom(a, 4, m)));
-      l = productPairs(e, lookup(table, bitsFrom(b, 4, m)));
-      a = v128.load(p, 32);
-      b = v128.load(p, 48);
-      e = v128.load32_splat(x + 4);
-      u = dotPairs(e, lookup(table, v128.and(a, m)), u);
-      v = dotPairs(e, lookup(table, v128.and(b, m)), v);
-      e = v128.load32_splat(x + X16 + 4);
-      k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
-      l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
-      a = v128.load(p, 64);
-      b = v128.load(p, 80);
-      e = v128.load32_splat(x + 8);
-      u = dotPairs(e, lookup(table, v128.and(a, m)), u);
-      v = dotPairs(e, lookup(table, v128.and(b, m)), v);
-      e = v128.load32_splat(x + X16 + 8);
-      k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
-      l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
-      a = v128.load(p, 96);
-      b = v128.load(p, 112);
-      e = v128.load32_splat(x + 12);
-      u = dotPairs(e, lookup(table, v128.and(a, m)), u);
-      v = dotPairs(e, lookup(table, v128.and(b, m)), v);
-      e = v128.load32_splat(x + X16 + 12);
-      k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
-      l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
-      i = joinPairs(k, joinPairs(u, i, ones), ones);
-      j = joinPairs(l, joinPairs(v, j, ones), ones);
-    }
+    let o: v128;
+    let f: v128;
+    let q: v128;
+    e = v128.load32_splat(x);
+    o = otherOf(signs, x);
+    f = v128.load32_splat(x + X16);
+    q = otherOf(signs, x + X16);
+    i = dotNibbles(signs, e, o, f, q, v128.load(p), i, m, even, table);
+    j = dotNibbles(signs, e, o, f, q, v128.load(p, 16), j, m, even, table);
+    e = v128.load32_splat(x + 4);
+    o = otherOf(signs, x + 4);
+    f = v128.load32_splat(x + X16 + 4);
+    q = otherOf(signs, x + X16 + 4);
+    i = dotNibbles(signs, e, o, f, q, v128.load(p, 32), i, m, even, table);
+    j = dotNibbles(signs, e, o, f, q, v128.load(p, 48), j, m, even, table);
+    e = v128.load32_splat(x + 8);
+    o = otherOf(signs, x + 8);
+    f = v128.load32_splat(x + X16 + 8);
+    q = otherOf(signs, x + X16 + 8);
+    i = dotNibbles(signs, e, o, f, q, v128.load(p, 64), i, m, even, table);
+    j = dotNibbles(signs, e, o, f, q, v128.load(p, 80), j, m, even, table);
+    e = v128.load32_splat(x + 12);
+    o = otherOf(signs, x + 12);
+    f = v128.load32_splat(x + X16 + 12);
+    q = otherOf(signs, x + X16 + 12);
+    i = dotNibbles(signs, e, o, f, q, v128.load(p, 96), i, m, even, table);
+    j = dotNibbles(signs, e, o, f, q, v128.load(p, 112), j, m, even, table);
     v128.store(t, i);
     v128.store(t, j, 16);
     p += stride;
@@ -217,10 +130,52 @@ function sumPairs(
   }
 }
 
-// acc + levels times magnitudes e under the sign masks n.
+// The same of blocks with levels 0..24 where sumsPairs() (math/dot.ts): four pairs of products fit into i16.
 @inline
-function dotSigned(e: v128, n: v128, q: v128, acc: v128, ones: v128): v128 {
-  return joinPairs(productPairs(v128.xor(q, n), e), acc, ones);
+function sumPairs(p: usize, stride: usize, x: usize, end: usize, t: usize, table: v128): void {
+  const m = quadMask(X0F);
+  const ones = onesPairs();
+  for (; x < end; x += BLOCK) {
+    let a = v128.load(p);
+    let b = v128.load(p, 16);
+    let e = v128.load32_splat(x);
+    let i = productPairs(e, lookup(table, v128.and(a, m)));
+    let j = productPairs(e, lookup(table, v128.and(b, m)));
+    e = v128.load32_splat(x + X16);
+    let k = productPairs(e, lookup(table, bitsFrom(a, 4, m)));
+    let l = productPairs(e, lookup(table, bitsFrom(b, 4, m)));
+    a = v128.load(p, 32);
+    b = v128.load(p, 48);
+    e = v128.load32_splat(x + 4);
+    i = dotPairs(e, lookup(table, v128.and(a, m)), i);
+    j = dotPairs(e, lookup(table, v128.and(b, m)), j);
+    e = v128.load32_splat(x + X16 + 4);
+    k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
+    l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
+    a = v128.load(p, 64);
+    b = v128.load(p, 80);
+    e = v128.load32_splat(x + 8);
+    i = dotPairs(e, lookup(table, v128.and(a, m)), i);
+    j = dotPairs(e, lookup(table, v128.and(b, m)), j);
+    e = v128.load32_splat(x + X16 + 8);
+    k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
+    l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
+    a = v128.load(p, 96);
+    b = v128.load(p, 112);
+    e = v128.load32_splat(x + 12);
+    i = dotPairs(e, lookup(table, v128.and(a, m)), i);
+    j = dotPairs(e, lookup(table, v128.and(b, m)), j);
+    e = v128.load32_splat(x + X16 + 12);
+    k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
+    l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
+    const seed = v128.load32_splat(x + RUN + 4);
+    i = joinPairs(k, joinPairs(i, seed, ones), ones);
+    j = joinPairs(l, joinPairs(j, seed, ones), ones);
+    v128.store(t, i);
+    v128.store(t, j, 16);
+    p += stride;
+    t += 32;
+  }
 }
 
 /** Of a type with blocks: results to f32 from y to `end`. `pairs`: where sumsPairs(). */
@@ -238,7 +193,7 @@ export function levelsBlocks(
   const lift = quadMask(LIFT);
   const signs = pairs && hasLevels(type);
   const table = levelsOf(type, signs);
-  const run: usize = signs ? 2 * RUN : RUN;
+  const run = runOf(signs);
   const stride: usize = 2 * bytesOf(type);
   const block = run + BLOCK_SCALES;
   const last = px + <usize>nb * block;
@@ -248,8 +203,8 @@ export function levelsBlocks(
     for (let x = px; x < last;) {
       const stop = min(x + RUNS * block, last);
       const p = w + 2 * codesAt(type);
-      if (pairs) sumPairs(false, signs, p, stride, x, stop, 0, last, table);
-      else sumRuns(false, p, stride, x, stop, 0, last, table);
+      if (pairs && !signs) sumPairs(p, stride, x, stop, last, table);
+      else sumRuns(false, signs, p, stride, x, stop, 0, last, table);
       for (let t = last; x < stop; x += block, t += 32, w += stride) {
         const dx = v128.load32_splat(x + run);
         const i = v128.load(t);
@@ -279,7 +234,7 @@ export function levelsSupers(pairs: bool, w: usize, nb: i32, px: usize, y: usize
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const table = levelsOf(type, pairs);
-  const run: usize = pairs ? 2 * RUN : RUN;
+  const run = runOf(pairs);
   const last = px + <usize>nb * (8 * run + SUPER_SCALES);
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
@@ -287,8 +242,7 @@ export function levelsSupers(pairs: bool, w: usize, nb: i32, px: usize, y: usize
     for (let x = px; x < last; x += SUPER_SCALES, w += 2 * bytesOf(type)) {
       const stop = x + RUNS * run;
       const p = w + 2 * codesAt(type);
-      if (pairs) sumPairs(true, true, p, 128, x, stop, stop + 4, last, table);
-      else sumRuns(true, p, 128, x, stop, stop + 4, last, table);
+      sumRuns(true, pairs, p, 128, x, stop, stop + 4, last, table);
       x = stop;
       let accA = i32x4.splat(0);
       let accB = accA;

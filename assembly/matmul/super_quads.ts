@@ -63,9 +63,11 @@ export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usi
 
 /**
  * Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at px for quads: 16 i16 in the order 0 2 1 3 of
- * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; IQ4_XS has no minima, but seeds.
+ * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; IQ4_XS has no minima, but seeds,
+ * which SIGNS are spread with.
  */
 export function quadSums(type: i32, nb: i32, px: usize): void {
+  if (type == Type.IQ4_XS && sumsPairs()) return;
   const wide = isWide(type);
   let p = px + 8 * RUN + 4;
   for (let b = 0; b < nb; b++, p += SUPER) {
@@ -97,8 +99,10 @@ function quadsQ5_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
 }
 
 function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (sumsPairs()) levelsSupers(true, w, nb, px, y, end);
-  else levelsSupers(false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return levelsSupers(true, w, nb, px, y, end);
+  }
+  levelsSupers(false, w, nb, px, y, end);
 }
 
 // Four minima of each row, in the high nibbles, times four sums, as in weigh().
