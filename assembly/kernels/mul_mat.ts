@@ -198,7 +198,7 @@ function quantPanels(
 // are summed twelve sums would be spilled, but for those of wider registers.
 function sixColumns(a: Node, columns: i32): i32 {
   if (!ASC_FEATURE_RELAXED_SIMD || columns < SIX_COLUMNS || (sumsPairs() && !pairsVectors())) return 0;
-  if (hasSupers(a) || spreadFor(a.type, inQuads(a), true) != SEEDED) return 0;
+  if (hasSupers(a) || spreadFor(a.type, inQuads(a)) != SEEDED) return 0;
   const rest = columns % SIX;
   return columns - rest + (rest == 5 ? SIX : rest == 1 || rest == 2 ? -SIX : 0);
 }
@@ -206,9 +206,7 @@ function sixColumns(a: Node, columns: i32): i32 {
 // Bytes of a group of four columns.
 function groupBytesOf(a: Node): usize {
   const nb = a.ne0 / blockSize(a.type);
-  return hasSupers(a)
-    ? superGroupBytes(hasSigns(a), nb)
-    : groupBytes(spreadFor(a.type, inQuads(a), true), nb);
+  return hasSupers(a) ? superGroupBytes(hasSigns(a), nb) : groupBytes(spreadFor(a.type, inQuads(a)), nb);
 }
 
 // Where the groups start.
@@ -219,7 +217,7 @@ function groupsAt(a: Node, scratch: usize): usize {
 
 // Are columns of super-blocks SIGNS?
 function hasSigns(a: Node): bool {
-  return hasSupers(a) && signsFor(a.type, inQuads(a), true);
+  return hasSupers(a) && signsFor(a.type, inQuads(a));
 }
 
 function spreadGroups(n: Node, pb: usize, columns: i32, six: i32, scratch: usize): void {
@@ -256,7 +254,7 @@ function panelTimes(
   const panel = scratch + TILE_PAIR_BYTES;
   const group = groupBytesOf(a);
   const supers = hasSupers(a);
-  const kind = spreadFor(a.type, inQuads(a), true);
+  const kind = spreadFor(a.type, inQuads(a));
   const weights = weightsFor(a.type, inQuads(a));
   const rests = hasRests(a.type);
   const ahead = (PANEL_ROWS * a.nb1) / columns;
@@ -312,7 +310,7 @@ function spreadGroup(n: Node, pb: usize, c: i32, columns: i32, px: usize): void 
   if (hasSupers(a)) expandSuperGroup(p0, p1, p2, p3, a.ne0 >> 8, hasSigns(a), isWide(a.type), px);
   else {
     const zero = zeroFor(a.type, quads, true);
-    expandGroup(p0, p1, p2, p3, a.ne0 >> 5, zero, centreOf(a.type), spreadFor(a.type, quads, true), px);
+    expandGroup(p0, p1, p2, p3, a.ne0 >> 5, zero, centreOf(a.type), spreadFor(a.type, quads), px);
   }
 }
 

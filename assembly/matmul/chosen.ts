@@ -42,8 +42,8 @@ export function chosenPanels(
   const supers = isSuper(a.type);
   const nb = supers ? a.ne0 >> 8 : a.ne0 >> 5;
   const quads = (a.flags & Flag.QUADS) != 0;
-  const kind = spreadFor(a.type, quads, true);
-  const signs = supers && signsFor(a.type, quads, true);
+  const kind = spreadFor(a.type, quads);
+  const signs = supers && signsFor(a.type, quads);
   const panel = scratch + TILE_PAIR_BYTES;
   const pairs = supers && pairsGroups(signs);
   const groups = panel + (supers ? superPanelBytes(nb) : panelBytes(nb));

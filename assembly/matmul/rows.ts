@@ -29,8 +29,8 @@ export function hasSupers(a: Node): bool {
 export function columnBytesOf(a: Node): usize {
   const quads = inQuads(a);
   const sums: usize = quads && hasTable(a.type) ? LEVEL_SUMS : 0;
-  if (hasSupers(a)) return superColumnBytes(signsFor(a.type, quads, false), a.ne0 >> 8) + sums;
-  return columnBytes(spreadFor(a.type, quads, false), a.ne0 >> 5) + sums;
+  if (hasSupers(a)) return superColumnBytes(signsFor(a.type, quads), a.ne0 >> 8) + sums;
+  return columnBytes(spreadFor(a.type, quads), a.ne0 >> 5) + sums;
 }
 
 /** The column at p as rows of a want it, to px. */
@@ -38,10 +38,10 @@ export function spreadColumn(a: Node, p: usize, px: usize): void {
   const quads = inQuads(a);
   if (hasSupers(a)) {
     const nb = a.ne0 >> 8;
-    expandSuper(p, nb, signsFor(a.type, quads, false), px);
+    expandSuper(p, nb, signsFor(a.type, quads), px);
     if (quads) quadSums(a.type, nb, px);
   } else {
-    expandColumn(p, a.ne0 >> 5, zeroFor(a.type, quads, false), spreadFor(a.type, quads, false), quads, px);
+    expandColumn(p, a.ne0 >> 5, zeroFor(a.type, quads, false), spreadFor(a.type, quads), quads, px);
   }
 }
 

@@ -9,25 +9,21 @@ import { panelLevelZero } from "./quad_panel";
 import { isSplit } from "./super";
 import { MINIMA, NO_WEIGHTS, ZERO_POINT } from "./super_tile";
 
-// Signed codes in quads as the second operand of a dot: of one that takes any byte, or levels with what they need added.
+// Signed codes in quads as the second operand of a dot that takes any byte: levels with what they need added.
 @inline
-function isUnsplit(type: i32, quads: bool, panels: bool): bool {
-  return (
-    quads &&
-    (hasLevels(type) || type == Type.Q8_0) &&
-    (wideDot() != WIDE_NONE || (hasLevels(type) && !panels))
-  );
+function isDirect(type: i32, quads: bool): bool {
+  return quads && (hasLevels(type) || type == Type.Q8_0) && wideDot() != WIDE_NONE;
 }
 
 /** Kind of the columns of blocks of 32 (matmul/columns.ts). */
-export function spreadFor(type: i32, quads: bool, panels: bool): i32 {
-  return isUnsplit(type, quads, panels) ? SEEDED : kindOf(type);
+export function spreadFor(type: i32, quads: bool): i32 {
+  return isDirect(type, quads) ? SEEDED : kindOf(type);
 }
 
 /** The code of 0 in such blocks. */
 export function zeroFor(type: i32, quads: bool, panels: bool): i32 {
   if (quads && hasLevels(type)) return panels ? panelLevelZero() : levelZero();
-  return isUnsplit(type, quads, panels) ? wideZero() : zeroPoint(type);
+  return isDirect(type, quads) ? wideZero() : zeroPoint(type);
 }
 
 /** What a code of such blocks counts from while pairs are summed (matmul/columns.ts): then 32 of them stay within i16. */
@@ -41,8 +37,8 @@ export function hasRests(type: i32): bool {
 }
 
 /** Are columns of super-blocks SIGNS (matmul/columns.ts)? */
-export function signsFor(type: i32, quads: bool, panels: bool): bool {
-  return isSplit(type) && !isUnsplit(type, quads, panels);
+export function signsFor(type: i32, quads: bool): bool {
+  return isSplit(type) && !isDirect(type, quads);
 }
 
 /** May panels take two groups of columns at once? */
@@ -53,6 +49,6 @@ export function pairsGroups(signs: bool): bool {
 /** What the weights of a panel of super-blocks are (matmul/super_tile.ts). */
 export function weightsFor(type: i32, quads: bool): i32 {
   if (hasMin(type)) return MINIMA;
-  if (type != Type.IQ4_XS || signsFor(type, quads, true)) return ZERO_POINT;
+  if (type != Type.IQ4_XS || signsFor(type, quads)) return ZERO_POINT;
   return quads && panelLevelZero() != 0 ? ZERO_POINT : NO_WEIGHTS;
 }

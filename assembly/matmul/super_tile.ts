@@ -1,9 +1,9 @@
 // The inner loop of super-blocks with many columns: a panel of eight rows times a group of columns
 // (matmul/super_panel.ts).
 
-import { Type } from "../abi";
-import { dotPairs, dotq, joinPairs, productPairs, sumsPairs } from "../math/dot";
+import { dotq, sumsPairs } from "../math/dot";
 import { isWide } from "../quants/super";
+import { addPairs } from "./super_pairs";
 import { GROUP, factorsAt, scalesAt, sumsAt, weightsAt } from "./super_panel";
 import { lane0, lane1, lane2, lane3, scaled } from "./tile";
 
@@ -234,257 +234,8 @@ function sumPair(pw: usize, px: usize, pz: usize, ps: usize, wide: bool, py: usi
   sumOf(false, true, pw, px, pz, ps, wide, py, pt);
 }
 
-// Tiles += the terms of a super-block where sumsPairs(); panels have their scales in pairs there.
-function addPairs(
-  type: i32,
-  pw: usize,
-  px: usize,
-  pair: usize,
-  ps: usize,
-  signs: bool,
-  weights: i32,
-  pd: usize,
-  pe: usize,
-  py: usize,
-): void {
-  const wide = isWide(type);
-  const minima = weights == MINIMA;
-  if (signs) addSigns(wide, pw, px, ps, pd, pe, py);
-  else if (pair != 0) {
-    if (minima) addTwoMinima(wide, pw, px, pair, ps, pd, pe, py);
-    else addTwoSeeded(wide, pw, px, pair, ps, pd, pe, py);
-  } else if (fitsPairs(type)) {
-    sumPairs(wide, pw, px, ps, py + 128);
-    addTerms(py, pd, pe, minima);
-  } else if (minima) addMinima(wide, pw, px, ps, pd, pe, py);
-  else addSeeded(wide, pw, px, ps, pd, pe, py);
-}
-
-function addSigns(wide: bool, pw: usize, px: usize, ps: usize, pd: usize, pe: usize, py: usize): void {
-  addOf(true, false, false, wide, pw, px, 0, ps, pd, pe, py);
-}
-
-function addMinima(wide: bool, pw: usize, px: usize, ps: usize, pd: usize, pe: usize, py: usize): void {
-  addOf(false, false, true, wide, pw, px, 0, ps, pd, pe, py);
-}
-
-function addSeeded(wide: bool, pw: usize, px: usize, ps: usize, pd: usize, pe: usize, py: usize): void {
-  addOf(false, false, false, wide, pw, px, 0, ps, pd, pe, py);
-}
-
-function addTwoMinima(
-  wide: bool,
-  pw: usize,
-  px: usize,
-  pair: usize,
-  ps: usize,
-  pd: usize,
-  pe: usize,
-  py: usize,
-): void {
-  addOf(false, true, true, wide, pw, px, pair, ps, pd, pe, py);
-}
-
-function addTwoSeeded(
-  wide: bool,
-  pw: usize,
-  px: usize,
-  pair: usize,
-  ps: usize,
-  pd: usize,
-  pe: usize,
-  py: usize,
-): void {
-  addOf(false, true, false, wide, pw, px, pair, ps, pd, pe, py);
-}
-
-/** Do the sums of all products that share a scale stay within i16? */
-@inline
-function fitsPairs(type: i32): bool {
-  return type == Type.Q2_K || type == Type.Q3_K || type == Type.Q4_K;
-}
-
-// Tile += sums of pairs times scales, a run or group at a time.
-function sumPairs(wide: bool, pw: usize, px: usize, ps: usize, py: usize): void {
-  const step: usize = wide ? 2 * GROUP : GROUP;
-  for (const end = pw + 16 * GROUP; pw < end; ps += 32) {
-    let a0 = i32x4.splat(0);
-    let a1 = a0;
-    let b0 = a0;
-    let b1 = a0;
-    let c0 = a0;
-    let c1 = a0;
-    let d0 = a0;
-    let d1 = a0;
-    const last = pw + step;
-    do {
-      const w0 = v128.load(pw);
-      const w1 = v128.load(pw, 16);
-      let t = v128.load32_splat(px);
-      a0 = dotPairs(t, w0, a0);
-      a1 = dotPairs(t, w1, a1);
-      t = v128.load32_splat(px, 4);
-      b0 = dotPairs(t, w0, b0);
-      b1 = dotPairs(t, w1, b1);
-      t = v128.load32_splat(px, 8);
-      c0 = dotPairs(t, w0, c0);
-      c1 = dotPairs(t, w1, c1);
-      t = v128.load32_splat(px, 12);
-      d0 = dotPairs(t, w0, d0);
-      d1 = dotPairs(t, w1, d1);
-      pw += 32;
-      px += 16;
-    } while (pw < last);
-    const s0 = v128.load(ps);
-    const s1 = v128.load(ps, 16);
-    joinTwo(py, a0, a1, s0, s1);
-    joinTwo(py + 32, b0, b1, s0, s1);
-    joinTwo(py + 64, c0, c1, s0, s1);
-    joinTwo(py + 96, d0, d1, s0, s1);
-  }
-}
-
-
-@inline
-function joinTwo(p: usize, a: v128, b: v128, s0: v128, s1: v128): void {
-  const u = joinPairs(a, v128.load(p), s0);
-  const v = joinPairs(b, v128.load(p, 16), s1);
-  v128.store(p, v, 16);
-  v128.store(p, u);
-}
-
-// acc + scales times two dots: as many as six bits leave room for, SIGNS one by one.
-@inline
-function macTwo(
-  signs: bool,
-  x: v128,
-  y: v128,
-  s: v128,
-  t: v128,
-  w: v128,
-  v: v128,
-  acc: v128,
-  scales: v128,
-): v128 {
-  if (!signs) return joinPairs(dotPairs(y, v, productPairs(x, w)), acc, scales);
-  return joinPairs(
-    productPairs(v128.xor(v, t), y),
-    joinPairs(productPairs(v128.xor(w, s), x), acc, scales),
-    scales,
-  );
-}
-
-// Where the sum of a lane starts: what weigh() left of a zero point or of seeds.
-@inline
-function startAt(minima: bool, p: usize): v128 {
-  return minima ? i32x4.splat(0) : v128.load(p);
-}
-
-// Tiles += the terms of a super-block; integer sums stay in registers. `two`: also of a second group, `pair` bytes on.
-@inline
-function addOf(
-  signs: bool,
-  two: bool,
-  minima: bool,
-  wide: bool,
-  pw: usize,
-  px: usize,
-  pair: usize,
-  ps: usize,
-  pd: usize,
-  pe: usize,
-  py: usize,
-): void {
-  const next: usize = signs ? 32 : 16;
-  const step: usize = wide ? 2 * GROUP : GROUP;
-  const pt = py + SUPER_TILE_BYTES;
-  let pz = px + pair;
-  let a0 = startAt(minima, py + 128);
-  let a1 = startAt(minima, py + 144);
-  let b0 = startAt(minima, py + 160);
-  let b1 = startAt(minima, py + 176);
-  let c0 = startAt(minima, py + 192);
-  let c1 = startAt(minima, py + 208);
-  let d0 = startAt(minima, py + 224);
-  let d1 = startAt(minima, py + 240);
-  let e0 = two ? startAt(minima, pt + 128) : a0;
-  let e1 = two ? startAt(minima, pt + 144) : a0;
-  let f0 = two ? startAt(minima, pt + 160) : a0;
-  let f1 = two ? startAt(minima, pt + 176) : a0;
-  let g0 = two ? startAt(minima, pt + 192) : a0;
-  let g1 = two ? startAt(minima, pt + 208) : a0;
-  let h0 = two ? startAt(minima, pt + 224) : a0;
-  let h1 = two ? startAt(minima, pt + 240) : a0;
-  for (const end = pw + 16 * GROUP; pw < end; ps += 32) {
-    const s0 = v128.load(ps);
-    const s1 = v128.load(ps, 16);
-    const last = pw + step;
-    do {
-      const w0 = v128.load(pw);
-      const w1 = v128.load(pw, 16);
-      const v0 = v128.load(pw, 32);
-      const v1 = v128.load(pw, 48);
-      let x = v128.load32_splat(px);
-      let y = v128.load32_splat(px + next);
-      let s = signs ? v128.load32_splat(px, 16) : x;
-      let t = signs ? v128.load32_splat(px, 48) : y;
-      a0 = macTwo(signs, x, y, s, t, w0, v0, a0, s0);
-      a1 = macTwo(signs, x, y, s, t, w1, v1, a1, s1);
-      x = v128.load32_splat(px, 4);
-      y = v128.load32_splat(px + next, 4);
-      s = signs ? v128.load32_splat(px, 20) : x;
-      t = signs ? v128.load32_splat(px, 52) : y;
-      b0 = macTwo(signs, x, y, s, t, w0, v0, b0, s0);
-      b1 = macTwo(signs, x, y, s, t, w1, v1, b1, s1);
-      x = v128.load32_splat(px, 8);
-      y = v128.load32_splat(px + next, 8);
-      s = signs ? v128.load32_splat(px, 24) : x;
-      t = signs ? v128.load32_splat(px, 56) : y;
-      c0 = macTwo(signs, x, y, s, t, w0, v0, c0, s0);
-      c1 = macTwo(signs, x, y, s, t, w1, v1, c1, s1);
-      x = v128.load32_splat(px, 12);
-      y = v128.load32_splat(px + next, 12);
-      s = signs ? v128.load32_splat(px, 28) : x;
-      t = signs ? v128.load32_splat(px, 60) : y;
-      d0 = macTwo(signs, x, y, s, t, w0, v0, d0, s0);
-      d1 = macTwo(signs, x, y, s, t, w1, v1, d1, s1);
-      if (two) {
-        x = v128.load32_splat(pz);
-        y = v128.load32_splat(pz + next);
-        e0 = macTwo(false, x, y, x, y, w0, v0, e0, s0);
-        e1 = macTwo(false, x, y, x, y, w1, v1, e1, s1);
-        x = v128.load32_splat(pz, 4);
-        y = v128.load32_splat(pz + next, 4);
-        f0 = macTwo(false, x, y, x, y, w0, v0, f0, s0);
-        f1 = macTwo(false, x, y, x, y, w1, v1, f1, s1);
-        x = v128.load32_splat(pz, 8);
-        y = v128.load32_splat(pz + next, 8);
-        g0 = macTwo(false, x, y, x, y, w0, v0, g0, s0);
-        g1 = macTwo(false, x, y, x, y, w1, v1, g1, s1);
-        x = v128.load32_splat(pz, 12);
-        y = v128.load32_splat(pz + next, 12);
-        h0 = macTwo(false, x, y, x, y, w0, v0, h0, s0);
-        h1 = macTwo(false, x, y, x, y, w1, v1, h1, s1);
-        pz += 32;
-      }
-      pw += 64;
-      px += 2 * next;
-    } while (pw < last);
-  }
-  addTerm(minima, py, a0, a1, pd, v128.load32_splat(pe));
-  addTerm(minima, py + 32, b0, b1, pd, v128.load32_splat(pe, 4));
-  addTerm(minima, py + 64, c0, c1, pd, v128.load32_splat(pe, 8));
-  addTerm(minima, py + 96, d0, d1, pd, v128.load32_splat(pe, 12));
-  if (!two) return;
-  const pf = pe + pair;
-  addTerm(minima, pt, e0, e1, pd, v128.load32_splat(pf));
-  addTerm(minima, pt + 32, f0, f1, pd, v128.load32_splat(pf, 4));
-  addTerm(minima, pt + 64, g0, g1, pd, v128.load32_splat(pf, 8));
-  addTerm(minima, pt + 96, h0, h1, pd, v128.load32_splat(pf, 12));
-}
-
-// Tile += integer sums * (d * activation scale), less those of minima * (dmin * activation scale).
-function addTerms(py: usize, pd: usize, pe: usize, minima: bool): void {
+/** Tile += integer sums * (d * activation scale), less those of minima * (dmin * activation scale). */
+export function addTerms(py: usize, pd: usize, pe: usize, minima: bool): void {
   if (minima) termsOf(true, py, pd, pe);
   else termsOf(false, py, pd, pe);
 }
@@ -497,9 +248,9 @@ function termsOf(minima: bool, py: usize, pd: usize, pe: usize): void {
   }
 }
 
-// Eight rows of a tile += integer sums * (d * activation scale dx), less those of minima.
+/** Eight rows of a tile at p += integer sums * (d * activation scale dx), less those of minima. */
 @inline
-function addTerm(minima: bool, p: usize, a: v128, b: v128, pd: usize, dx: v128): void {
+export function addTerm(minima: bool, p: usize, a: v128, b: v128, pd: usize, dx: v128): void {
   let u = scaled(a, v128.load(pd), dx);
   let v = scaled(b, v128.load(pd, 16), dx);
   if (minima) {
