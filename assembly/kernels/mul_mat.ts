@@ -8,7 +8,7 @@
 import { Type } from "../abi";
 import { pairsVectors, sumsPairs } from "../math/dot";
 import { PANEL_ROWS, panelBytes, unpackPanel } from "../matmul/blocks";
-import { SEEDED, expandGroup, expandSix, groupBytes } from "../matmul/columns";
+import { SEEDED, SIGNS, expandGroup, expandSix, groupBytes } from "../matmul/columns";
 import { dotRowsF, rowBytesF } from "../matmul/float_rows";
 import { PARTIAL_BYTES, packPanel, panelBytesF, tileF, tilePairF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
@@ -16,6 +16,7 @@ import { columnBytesOf, dotColumn, hasSupers, inQuads, spreadColumn } from "../m
 import { centreOf, hasRests, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
 import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_tile";
+import { tileSigns, tileSignsTwo } from "../matmul/signs_tile";
 import { SIX, tile, tileSix, tileTwelve } from "../matmul/tile";
 import { Node, rowAt } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
@@ -195,10 +196,14 @@ function quantPanels(
 }
 
 // The first columns, which stand in groups of six; fours follow, so that at most one column is computed in vain. Where pairs
-// are summed twelve sums would be spilled, but for those of wider registers.
+// are summed it takes wider registers, and two groups at once.
 function sixColumns(a: Node, columns: i32): i32 {
-  if (!ASC_FEATURE_RELAXED_SIMD || columns < SIX_COLUMNS || (sumsPairs() && !pairsVectors())) return 0;
+  if (!ASC_FEATURE_RELAXED_SIMD || columns < SIX_COLUMNS) return 0;
   if (hasSupers(a) || spreadFor(a.type, inQuads(a)) != SEEDED) return 0;
+  if (sumsPairs()) {
+    const over = columns % (2 * SIX);
+    return pairsVectors() ? columns - over + (over == 2 * SIX - 1 ? 2 * SIX : 0) : 0;
+  }
   const rest = columns % SIX;
   return columns - rest + (rest == 5 ? SIX : rest == 1 || rest == 2 ? -SIX : 0);
 }
@@ -250,11 +255,11 @@ function panelTimes(
 ): void {
   const a = n.src0!;
   const nb = a.ne0 / blockSize(a.type);
-  const signs = hasSigns(a);
   const panel = scratch + TILE_PAIR_BYTES;
   const group = groupBytesOf(a);
   const supers = hasSupers(a);
   const kind = spreadFor(a.type, inQuads(a));
+  const signs = supers ? hasSigns(a) : kind == SIGNS;
   const weights = weightsFor(a.type, inQuads(a));
   const rests = hasRests(a.type);
   const ahead = (PANEL_ROWS * a.nb1) / columns;
@@ -262,7 +267,7 @@ function panelTimes(
   let p = groupsAt(a, scratch);
   for (let c = 0; c < columns;) {
     const width = c < six ? SIX : 4;
-    const pair = pairs && (c < six ? c + SIX < six : supers && c + 4 < columns);
+    const pair = pairs && (c < six ? c + SIX < six : (supers || signs) && c + 4 < columns);
     const lanes = pair ? 2 * width : width;
     const bytes = c < six ? (group * SIX) / 4 : group;
     fetch(next, min(next + ahead * lanes, end), scratch);
@@ -270,11 +275,14 @@ function panelTimes(
     if (supers) superTile(a.type, panel, p, pair ? bytes : 0, nb, signs, weights, scratch);
     else if (ASC_FEATURE_RELAXED_SIMD && c < six) {
       if (pair) tileTwelve(rests, panel, p, bytes, nb, scratch);
-      else tileSix(rests, panel, p, nb, scratch);
+      else tileSix(panel, p, nb, scratch);
+    } else if (ASC_FEATURE_RELAXED_SIMD && signs) {
+      if (pair) tileSignsTwo(panel, p, bytes, nb, scratch);
+      else tileSigns(panel, p, nb, scratch);
     } else tile(kind, rests, panel, p, nb, scratch);
     storeTile(scratch, min(width, columns - c), rows, py, n.nb1);
     if (pair) {
-      const second = scratch + (supers ? SUPER_TILE_BYTES : SIX * 32);
+      const second = scratch + (supers ? SUPER_TILE_BYTES : width * 32);
       storeTile(second, min(width, columns - c - width), rows, py + <usize>width * n.nb1, n.nb1);
     }
     p += pair ? 2 * bytes : bytes;

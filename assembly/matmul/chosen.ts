@@ -10,11 +10,12 @@ import { Node } from "../node";
 import { isSuper } from "../quants/quad_types";
 import { isWide } from "../quants/super";
 import { PANEL_ROWS, panelBytes, unpackPanel } from "./blocks";
-import { expandGroup, groupBytes } from "./columns";
+import { SIGNS, expandGroup, groupBytes } from "./columns";
 import { unpackQuads } from "./quad_panel";
 import { centreOf, hasRests, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "./spread";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "./super_panel";
 import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "./super_tile";
+import { tileSigns } from "./signs_tile";
 import { tile } from "./tile";
 
 /** Activations of a column of a list. */
@@ -61,6 +62,7 @@ export function chosenPanels(
     for (let c = 0, p = groups; c < count;) {
       const pair = pairs && c + 4 < count;
       if (supers) superTile(a.type, panel, p, pair ? group : 0, nb, signs, weights, scratch);
+      else if (ASC_FEATURE_RELAXED_SIMD && kind == SIGNS) tileSigns(panel, p, nb, scratch);
       else tile(kind, hasRests(a.type), panel, p, nb, scratch);
       storeChosen(list, c, min(c + 4, count), r, rows, scratch);
       if (pair) {

@@ -44,7 +44,7 @@ export function panelLevelZero(): i32 {
 // What the sums of a group count for levels, times the scale: seeds are added (matmul/super_panel.ts).
 @inline
 function levelWeight(): i32 {
-  return sumsPairs() ? -1 : panelLevelZero();
+  return sumsPairs() ? 1 : -panelLevelZero();
 }
 
 // `count` times 32 codes of four rows, `step` bytes apart.
@@ -173,7 +173,7 @@ function scalesAtQuad(p: usize): v128 {
 }
 
 function unpackSupers(type: i32, pw: usize, h: i32, nb: i32, pp: usize): void {
-  const zero = hasLevels(type) ? levelWeight() : hasMin(type) ? 1 : zeroOf(type);
+  const factor = hasLevels(type) ? levelWeight() : hasMin(type) ? 1 : -zeroOf(type);
   let ps = pp + scalesAt(nb);
   let pm = pp + weightsAt(nb);
   let pd = pp + factorsAt(nb);
@@ -185,7 +185,7 @@ function unpackSupers(type: i32, pw: usize, h: i32, nb: i32, pp: usize): void {
       const s = scalesOf(type, pw, h, i);
       const m = hasMin(type) ? minsOf(type, pw, h, i) : s;
       storeScales(s, ps + ((<usize>i) << 7));
-      storePairs(m, zero, pm + ((<usize>i) << 6));
+      storePairs(m, factor, pm + ((<usize>i) << 6));
     }
     unpackRuns(type, pw + 2 * codesAt(type) + ((<usize>h) << 4), 2 * runBytes(formOf(type)), 8, pp);
     pw += 2 * bytesOf(type);
@@ -210,9 +210,9 @@ function firstPair(s: v128): v128 {
   return i8x16.shuffle(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
 }
 
-// Minima or scales times the zero point, in pairs.
-function storePairs(m: v128, zero: i32, p: usize): void {
-  const z = i16x8.splat(<i16>zero);
+// Minima or scales times a factor, in pairs.
+function storePairs(m: v128, factor: i32, p: usize): void {
+  const z = i16x8.splat(<i16>factor);
   v128.store(p, i16x8.mul(firstPair(m), z));
   v128.store(p, i16x8.mul(firstPair(i32x4.shr_u(m, 16)), z), 32);
 }

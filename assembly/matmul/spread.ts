@@ -1,7 +1,7 @@
 // How activations are spread out for weights of a type: in file order or in quads, for single columns or for panels.
 
 import { Type } from "../abi";
-import { WIDE_NONE, pairsVectors, wideDot, wideZero } from "../math/dot";
+import { WIDE_NONE, pairsVectors, sumsPairs, wideDot, wideZero } from "../math/dot";
 import { hasLevels, hasMin, levelZero } from "../quants/quad_types";
 import { kindOf, zeroPoint } from "./blocks";
 import { SEEDED } from "./columns";
@@ -43,7 +43,7 @@ export function signsFor(type: i32, quads: bool): bool {
 
 /** May panels take two groups of columns at once? */
 export function pairsGroups(signs: bool): bool {
-  return ASC_FEATURE_RELAXED_SIMD && pairsVectors() && !signs;
+  return ASC_FEATURE_RELAXED_SIMD && pairsVectors() && (sumsPairs() || !signs);
 }
 
 /** What the weights of a panel of super-blocks are (matmul/super_tile.ts). */

@@ -1,84 +1,55 @@
-// Super-blocks with many columns where sumsPairs(): panels have their scales in pairs of i16, so that one operation joins the
-// sums of pairs and scales them.
+// Integer sums of super-blocks with many columns where sumsPairs(). Panels have their scales in pairs of i16 there, so that one
+// operation joins the sums of pairs and scales them.
 
 import { Type } from "../abi";
 import { dotPairs, joinPairs, productPairs } from "../math/dot";
 import { isWide } from "../quants/super";
 import { GROUP } from "./super_panel";
-import { MINIMA, SUPER_TILE_BYTES, addTerm, addTerms } from "./super_tile";
+import { SUPER_TILE_BYTES } from "./super_tile";
 
-/** Tiles at py += the terms of a super-block, after what startSums() left there; the second group `pair` bytes on, unless 0. */
-export function addPairs(
+/** The sums of tiles at py += those of a super-block; of a second group, `pair` bytes on unless 0, in the next tiles. */
+export function sumPairs(
   type: i32,
+  signs: bool,
   pw: usize,
   px: usize,
   pair: usize,
   ps: usize,
-  signs: bool,
-  weights: i32,
-  pd: usize,
-  pe: usize,
   py: usize,
 ): void {
   const wide = isWide(type);
-  const minima = weights == MINIMA;
-  if (signs) addSigns(wide, pw, px, ps, pd, pe, py);
-  else if (pair != 0) {
-    if (minima) addTwoMinima(wide, pw, px, pair, ps, pd, pe, py);
-    else addTwoSeeded(wide, pw, px, pair, ps, pd, pe, py);
-  } else if (fitsPairs(type)) {
-    sumPairs(wide, pw, px, ps, py + 128);
-    addTerms(py, pd, pe, minima);
-  } else if (minima) addMinima(wide, pw, px, ps, pd, pe, py);
-  else addSeeded(wide, pw, px, ps, pd, pe, py);
+  if (signs) {
+    if (pair != 0) sumSignsTwo(wide, pw, px, pair, ps, py);
+    else sumSigns(wide, pw, px, ps, py);
+  } else if (pair != 0) sumTwo(wide, pw, px, pair, ps, py);
+  else if (fitsPairs(type)) sumRuns(wide, pw, px, ps, py + 128);
+  else sumOne(wide, pw, px, ps, py);
 }
 
-function addSigns(wide: bool, pw: usize, px: usize, ps: usize, pd: usize, pe: usize, py: usize): void {
-  addOf(true, false, false, wide, pw, px, 0, ps, pd, pe, py);
+function sumSigns(wide: bool, pw: usize, px: usize, ps: usize, py: usize): void {
+  sumOf(true, false, wide, pw, px, 0, ps, py);
 }
 
-function addMinima(wide: bool, pw: usize, px: usize, ps: usize, pd: usize, pe: usize, py: usize): void {
-  addOf(false, false, true, wide, pw, px, 0, ps, pd, pe, py);
+function sumSignsTwo(wide: bool, pw: usize, px: usize, pair: usize, ps: usize, py: usize): void {
+  sumOf(true, true, wide, pw, px, pair, ps, py);
 }
 
-function addSeeded(wide: bool, pw: usize, px: usize, ps: usize, pd: usize, pe: usize, py: usize): void {
-  addOf(false, false, false, wide, pw, px, 0, ps, pd, pe, py);
+function sumOne(wide: bool, pw: usize, px: usize, ps: usize, py: usize): void {
+  sumOf(false, false, wide, pw, px, 0, ps, py);
 }
 
-function addTwoMinima(
-  wide: bool,
-  pw: usize,
-  px: usize,
-  pair: usize,
-  ps: usize,
-  pd: usize,
-  pe: usize,
-  py: usize,
-): void {
-  addOf(false, true, true, wide, pw, px, pair, ps, pd, pe, py);
+function sumTwo(wide: bool, pw: usize, px: usize, pair: usize, ps: usize, py: usize): void {
+  sumOf(false, true, wide, pw, px, pair, ps, py);
 }
 
-function addTwoSeeded(
-  wide: bool,
-  pw: usize,
-  px: usize,
-  pair: usize,
-  ps: usize,
-  pd: usize,
-  pe: usize,
-  py: usize,
-): void {
-  addOf(false, true, false, wide, pw, px, pair, ps, pd, pe, py);
-}
-
-/** Do the sums of all products that share a scale stay within i16? */
+// Do the sums of all products that share a scale stay within i16?
 @inline
 function fitsPairs(type: i32): bool {
   return type == Type.Q2_K || type == Type.Q3_K || type == Type.Q4_K;
 }
 
 // Tile += sums of pairs times scales, a run or group at a time.
-function sumPairs(wide: bool, pw: usize, px: usize, ps: usize, py: usize): void {
+function sumRuns(wide: bool, pw: usize, px: usize, ps: usize, py: usize): void {
   const step: usize = wide ? 2 * GROUP : GROUP;
   for (const end = pw + 16 * GROUP; pw < end; ps += 32) {
     let a0 = i32x4.splat(0);
@@ -147,47 +118,38 @@ function macTwo(
   );
 }
 
-// Where the sum of a lane starts: what weigh() left of a zero point or of seeds.
+// Tiles += sums of a super-block, which stay in registers. `two`: also of a second group, `pair` bytes on.
 @inline
-function startAt(minima: bool, p: usize): v128 {
-  return minima ? i32x4.splat(0) : v128.load(p);
-}
-
-// Tiles += the terms of a super-block; integer sums stay in registers. `two`: also of a second group, `pair` bytes on.
-@inline
-function addOf(
+function sumOf(
   signs: bool,
   two: bool,
-  minima: bool,
   wide: bool,
   pw: usize,
   px: usize,
   pair: usize,
   ps: usize,
-  pd: usize,
-  pe: usize,
   py: usize,
 ): void {
   const next: usize = signs ? 32 : 16;
   const step: usize = wide ? 2 * GROUP : GROUP;
   const pt = py + SUPER_TILE_BYTES;
   let pz = px + pair;
-  let a0 = startAt(minima, py + 128);
-  let a1 = startAt(minima, py + 144);
-  let b0 = startAt(minima, py + 160);
-  let b1 = startAt(minima, py + 176);
-  let c0 = startAt(minima, py + 192);
-  let c1 = startAt(minima, py + 208);
-  let d0 = startAt(minima, py + 224);
-  let d1 = startAt(minima, py + 240);
-  let e0 = two ? startAt(minima, pt + 128) : a0;
-  let e1 = two ? startAt(minima, pt + 144) : a0;
-  let f0 = two ? startAt(minima, pt + 160) : a0;
-  let f1 = two ? startAt(minima, pt + 176) : a0;
-  let g0 = two ? startAt(minima, pt + 192) : a0;
-  let g1 = two ? startAt(minima, pt + 208) : a0;
-  let h0 = two ? startAt(minima, pt + 224) : a0;
-  let h1 = two ? startAt(minima, pt + 240) : a0;
+  let a0 = v128.load(py, 128);
+  let a1 = v128.load(py, 144);
+  let b0 = v128.load(py, 160);
+  let b1 = v128.load(py, 176);
+  let c0 = v128.load(py, 192);
+  let c1 = v128.load(py, 208);
+  let d0 = v128.load(py, 224);
+  let d1 = v128.load(py, 240);
+  let e0 = two ? v128.load(pt, 128) : a0;
+  let e1 = two ? v128.load(pt, 144) : a0;
+  let f0 = two ? v128.load(pt, 160) : a0;
+  let f1 = two ? v128.load(pt, 176) : a0;
+  let g0 = two ? v128.load(pt, 192) : a0;
+  let g1 = two ? v128.load(pt, 208) : a0;
+  let h0 = two ? v128.load(pt, 224) : a0;
+  let h1 = two ? v128.load(pt, 240) : a0;
   for (const end = pw + 16 * GROUP; pw < end; ps += 32) {
     const s0 = v128.load(ps);
     const s1 = v128.load(ps, 16);
@@ -224,34 +186,49 @@ function addOf(
       if (two) {
         x = v128.load32_splat(pz);
         y = v128.load32_splat(pz + next);
-        e0 = macTwo(false, x, y, x, y, w0, v0, e0, s0);
-        e1 = macTwo(false, x, y, x, y, w1, v1, e1, s1);
+        s = signs ? v128.load32_splat(pz, 16) : x;
+        t = signs ? v128.load32_splat(pz, 48) : y;
+        e0 = macTwo(signs, x, y, s, t, w0, v0, e0, s0);
+        e1 = macTwo(signs, x, y, s, t, w1, v1, e1, s1);
         x = v128.load32_splat(pz, 4);
         y = v128.load32_splat(pz + next, 4);
-        f0 = macTwo(false, x, y, x, y, w0, v0, f0, s0);
-        f1 = macTwo(false, x, y, x, y, w1, v1, f1, s1);
+        s = signs ? v128.load32_splat(pz, 20) : x;
+        t = signs ? v128.load32_splat(pz, 52) : y;
+        f0 = macTwo(signs, x, y, s, t, w0, v0, f0, s0);
+        f1 = macTwo(signs, x, y, s, t, w1, v1, f1, s1);
         x = v128.load32_splat(pz, 8);
         y = v128.load32_splat(pz + next, 8);
-        g0 = macTwo(false, x, y, x, y, w0, v0, g0, s0);
-        g1 = macTwo(false, x, y, x, y, w1, v1, g1, s1);
+        s = signs ? v128.load32_splat(pz, 24) : x;
+        t = signs ? v128.load32_splat(pz, 56) : y;
+        g0 = macTwo(signs, x, y, s, t, w0, v0, g0, s0);
+        g1 = macTwo(signs, x, y, s, t, w1, v1, g1, s1);
         x = v128.load32_splat(pz, 12);
         y = v128.load32_splat(pz + next, 12);
-        h0 = macTwo(false, x, y, x, y, w0, v0, h0, s0);
-        h1 = macTwo(false, x, y, x, y, w1, v1, h1, s1);
-        pz += 32;
+        s = signs ? v128.load32_splat(pz, 28) : x;
+        t = signs ? v128.load32_splat(pz, 60) : y;
+        h0 = macTwo(signs, x, y, s, t, w0, v0, h0, s0);
+        h1 = macTwo(signs, x, y, s, t, w1, v1, h1, s1);
+        pz += 2 * next;
       }
       pw += 64;
       px += 2 * next;
     } while (pw < last);
   }
-  addTerm(minima, py, a0, a1, pd, v128.load32_splat(pe));
-  addTerm(minima, py + 32, b0, b1, pd, v128.load32_splat(pe, 4));
-  addTerm(minima, py + 64, c0, c1, pd, v128.load32_splat(pe, 8));
-  addTerm(minima, py + 96, d0, d1, pd, v128.load32_splat(pe, 12));
+  v128.store(py, a1, 144);
+  v128.store(py, a0, 128);
+  v128.store(py, b1, 176);
+  v128.store(py, b0, 160);
+  v128.store(py, c1, 208);
+  v128.store(py, c0, 192);
+  v128.store(py, d1, 240);
+  v128.store(py, d0, 224);
   if (!two) return;
-  const pf = pe + pair;
-  addTerm(minima, pt, e0, e1, pd, v128.load32_splat(pf));
-  addTerm(minima, pt + 32, f0, f1, pd, v128.load32_splat(pf, 4));
-  addTerm(minima, pt + 64, g0, g1, pd, v128.load32_splat(pf, 8));
-  addTerm(minima, pt + 96, h0, h1, pd, v128.load32_splat(pf, 12));
+  v128.store(pt, e1, 144);
+  v128.store(pt, e0, 128);
+  v128.store(pt, f1, 176);
+  v128.store(pt, f0, 160);
+  v128.store(pt, g1, 208);
+  v128.store(pt, g0, 192);
+  v128.store(pt, h1, 240);
+  v128.store(pt, h0, 224);
 }

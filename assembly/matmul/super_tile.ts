@@ -3,7 +3,7 @@
 
 import { dotq, sumsPairs } from "../math/dot";
 import { isWide } from "../quants/super";
-import { addPairs } from "./super_pairs";
+import { sumPairs } from "./super_pairs";
 import { GROUP, factorsAt, scalesAt, sumsAt, weightsAt } from "./super_panel";
 import { lane0, lane1, lane2, lane3, scaled } from "./tile";
 
@@ -19,7 +19,7 @@ export const MINIMA: i32 = 2;
 
 /**
  * Panel at pw times group at px, `nb` super-blocks of a type, to the tiles at py. `signs`: the group is SIGNS. `pair`,
- * unless 0: bytes to a second group, not SIGNS, whose tiles follow; see pairsGroups() (matmul/spread.ts).
+ * unless 0: bytes to a second group, whose tiles follow; see pairsGroups() (matmul/spread.ts).
  */
 export function superTile(
   type: i32,
@@ -39,20 +39,16 @@ export function superTile(
   let pe = pa + ((<usize>nb) << 7);
   const second = py + SUPER_TILE_BYTES;
   clear(py);
-  if (pair != 0) clear(second);
+  if (ASC_FEATURE_RELAXED_SIMD && pair != 0) clear(second);
   for (let b = 0; b < nb; b++) {
-    startSums(pm, pa, wide, py, weights);
-    if (pair != 0) startSums(pm, pa + pair, wide, second, weights);
-    if (ASC_FEATURE_RELAXED_SIMD && sumsPairs()) {
-      addPairs(type, pw, px, pair, ps, signs, weights, pd, pe, py);
-    } else {
-      if (pair != 0) {
-        sumPair(pw, px, px + pair, ps, wide, py + 128, second + 128);
-        addTerms(second, pd, pe + pair, weights == MINIMA);
-      } else if (ASC_FEATURE_RELAXED_SIMD && signs) sumSigns(pw, px, ps, wide, py + 128);
-      else sumGroups(pw, px, ps, wide, py + 128);
-      addTerms(py, pd, pe, weights == MINIMA);
-    }
+    startSums(pm, pa, pair, wide, py, weights);
+    if (ASC_FEATURE_RELAXED_SIMD && sumsPairs()) sumPairs(type, signs, pw, px, pair, ps, py);
+    else if (ASC_FEATURE_RELAXED_SIMD && pair != 0)
+      sumPair(pw, px, px + pair, ps, wide, py + 128, second + 128);
+    else if (ASC_FEATURE_RELAXED_SIMD && signs) sumSigns(pw, px, ps, wide, py + 128);
+    else sumGroups(pw, px, ps, wide, py + 128);
+    addTerms(py, pd, pe, weights == MINIMA);
+    if (ASC_FEATURE_RELAXED_SIMD && pair != 0) addTerms(second, pd, pe + pair, weights == MINIMA);
     pw += 16 * GROUP;
     px += (ASC_FEATURE_RELAXED_SIMD && signs ? 16 : 8) * GROUP;
     ps += 512;
@@ -63,17 +59,26 @@ export function superTile(
   }
 }
 
-// The tiles of sums of a super-block, before its products.
+// The tiles of sums of a super-block, before its products; `pair` as in superTile().
 @inline
-function startSums(pm: usize, pa: usize, wide: bool, py: usize, weights: i32): void {
-  if (weights != NO_WEIGHTS) weigh(pm, pa, wide ? 64 : 128, py + (weights == MINIMA ? 256 : 128), weights);
-  if (weights != ZERO_POINT) clear(py + 128);
+function startSums(pm: usize, pa: usize, pair: usize, wide: bool, py: usize, weights: i32): void {
+  const second = py + SUPER_TILE_BYTES;
+  if (weights != NO_WEIGHTS) {
+    const bytes: usize = wide ? 64 : 128;
+    const pt = py + (weights == MINIMA ? 256 : 128);
+    if (ASC_FEATURE_RELAXED_SIMD && pair != 0) weighTwo(pm, pa, pair, bytes, pt);
+    else weigh(pm, pa, bytes, pt);
+  }
+  if (weights == ZERO_POINT) return;
+  clear(py + 128);
+  if (ASC_FEATURE_RELAXED_SIMD && pair != 0) clear(second + 128);
 }
 
 
 @inline
 function clear(p: usize): void {
-  for (let i: usize = 0; i < 128; i += 16) v128.store(p + i, i32x4.splat(0));
+  const z = i32x4.splat(0);
+  store8(p, z, z, z, z, z, z, z, z);
 }
 
 
@@ -89,8 +94,19 @@ function store8(p: usize, a: v128, b: v128, c: v128, d: v128, e: v128, f: v128, 
   v128.store(p, h, 112);
 }
 
-// Weights times `bytes` of activation sums; those of a zero point are stored negated.
-function weigh(pm: usize, pa: usize, bytes: usize, py: usize, weights: i32): void {
+// Weights times `bytes` of activation sums.
+function weigh(pm: usize, pa: usize, bytes: usize, py: usize): void {
+  weighOf(false, pm, pa, 0, bytes, py);
+}
+
+// Of two groups.
+function weighTwo(pm: usize, pa: usize, pair: usize, bytes: usize, py: usize): void {
+  weighOf(true, pm, pa, pair, bytes, py);
+}
+
+
+@inline
+function weighOf(two: bool, pm: usize, pa: usize, pair: usize, bytes: usize, py: usize): void {
   let a0 = i32x4.splat(0);
   let a1 = a0;
   let b0 = a0;
@@ -99,6 +115,14 @@ function weigh(pm: usize, pa: usize, bytes: usize, py: usize, weights: i32): voi
   let c1 = a0;
   let d0 = a0;
   let d1 = a0;
+  let e0 = a0;
+  let e1 = a0;
+  let f0 = a0;
+  let f1 = a0;
+  let g0 = a0;
+  let g1 = a0;
+  let h0 = a0;
+  let h1 = a0;
   for (const end = pa + bytes; pa < end; pa += 16, pm += 32) {
     const w0 = v128.load(pm);
     const w1 = v128.load(pm, 16);
@@ -115,10 +139,24 @@ function weigh(pm: usize, pa: usize, bytes: usize, py: usize, weights: i32): voi
     t = lane3(s);
     d0 = i32x4.add(d0, i32x4.dot_i16x8_s(w0, t));
     d1 = i32x4.add(d1, i32x4.dot_i16x8_s(w1, t));
+    if (two) {
+      const r = v128.load(pa + pair);
+      t = lane0(r);
+      e0 = i32x4.add(e0, i32x4.dot_i16x8_s(w0, t));
+      e1 = i32x4.add(e1, i32x4.dot_i16x8_s(w1, t));
+      t = lane1(r);
+      f0 = i32x4.add(f0, i32x4.dot_i16x8_s(w0, t));
+      f1 = i32x4.add(f1, i32x4.dot_i16x8_s(w1, t));
+      t = lane2(r);
+      g0 = i32x4.add(g0, i32x4.dot_i16x8_s(w0, t));
+      g1 = i32x4.add(g1, i32x4.dot_i16x8_s(w1, t));
+      t = lane3(r);
+      h0 = i32x4.add(h0, i32x4.dot_i16x8_s(w0, t));
+      h1 = i32x4.add(h1, i32x4.dot_i16x8_s(w1, t));
+    }
   }
   store8(py, a0, a1, b0, b1, c0, c1, d0, d1);
-  if (weights != ZERO_POINT) return;
-  for (let i: usize = 0; i < 128; i += 16) v128.store(py + i, i32x4.neg(v128.load(py + i)));
+  if (two) store8(py + SUPER_TILE_BYTES, e0, e1, f0, f1, g0, g1, h0, h1);
 }
 
 // acc + codes times activations; SIGNS: times magnitudes under the masks s.
@@ -234,8 +272,8 @@ function sumPair(pw: usize, px: usize, pz: usize, ps: usize, wide: bool, py: usi
   sumOf(false, true, pw, px, pz, ps, wide, py, pt);
 }
 
-/** Tile += integer sums * (d * activation scale), less those of minima * (dmin * activation scale). */
-export function addTerms(py: usize, pd: usize, pe: usize, minima: bool): void {
+// Tile += integer sums * (d * activation scale), less those of minima * (dmin * activation scale).
+function addTerms(py: usize, pd: usize, pe: usize, minima: bool): void {
   if (minima) termsOf(true, py, pd, pe);
   else termsOf(false, py, pd, pe);
 }
@@ -243,22 +281,21 @@ export function addTerms(py: usize, pd: usize, pe: usize, minima: bool): void {
 
 @inline
 function termsOf(minima: bool, py: usize, pd: usize, pe: usize): void {
+  const w0 = v128.load(pd);
+  const w1 = v128.load(pd, 16);
+  const m0 = v128.load(pd, 32);
+  const m1 = v128.load(pd, 48);
   for (const end = pe + 16; pe < end; pe += 4, py += 32) {
-    addTerm(minima, py, v128.load(py, 128), v128.load(py, 144), pd, v128.load32_splat(pe));
+    const dx = v128.load32_splat(pe);
+    let u = scaled(v128.load(py, 128), w0, dx);
+    let v = scaled(v128.load(py, 144), w1, dx);
+    if (minima) {
+      u = f32x4.sub(u, scaled(v128.load(py, 256), m0, dx));
+      v = f32x4.sub(v, scaled(v128.load(py, 272), m1, dx));
+    }
+    u = f32x4.add(v128.load(py), u);
+    v = f32x4.add(v128.load(py, 16), v);
+    v128.store(py, v, 16);
+    v128.store(py, u);
   }
-}
-
-/** Eight rows of a tile at p += integer sums * (d * activation scale dx), less those of minima. */
-@inline
-export function addTerm(minima: bool, p: usize, a: v128, b: v128, pd: usize, dx: v128): void {
-  let u = scaled(a, v128.load(pd), dx);
-  let v = scaled(b, v128.load(pd, 16), dx);
-  if (minima) {
-    u = f32x4.sub(u, scaled(v128.load(p, 256), v128.load(pd, 32), dx));
-    v = f32x4.sub(v, scaled(v128.load(p, 272), v128.load(pd, 48), dx));
-  }
-  u = f32x4.add(v128.load(p), u);
-  v = f32x4.add(v128.load(p, 16), v);
-  v128.store(p, v, 16);
-  v128.store(p, u);
 }

@@ -1,7 +1,7 @@
 // The inner loop of integer products with many columns: an unpacked panel of eight rows times a group of columns.
 
-import { VECTORS, dotPairs, dotq, joinPairs, onesPairs, productPairs, sumsPairs } from "../math/dot";
-import { MINS, SEEDED, SIGNS, codeBytes } from "./columns";
+import { VECTORS, dotPairs, dotq, onesPairs, sumsPairs } from "../math/dot";
+import { MINS, SEEDED, codeBytes } from "./columns";
 
 // Bytes of a result tile: [4 lanes][8 rows] f32.
 const TILE_BYTES: usize = 128;
@@ -30,23 +30,16 @@ export function lane3(v: v128): v128 {
   return i8x16.shuffle(v, v, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15);
 }
 
-// acc + codes times activations; SIGNS: times magnitudes under the masks s. `pairs`: sums of pairs, but for SIGNS, whose sums
-// of two fill i16.
+// acc + codes times activations; `pairs`: in pairs.
 @inline
-function mac(kind: i32, pairs: bool, x: v128, s: v128, w: v128, acc: v128, ones: v128): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) {
-    if (kind == SIGNS) {
-      const v = v128.xor(w, s);
-      return pairs ? joinPairs(productPairs(v, x), acc, ones) : dotq(v, x, acc);
-    }
-    if (pairs) return dotPairs(x, w, acc);
-  }
+function mac(pairs: bool, x: v128, w: v128, acc: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD && pairs) return dotPairs(x, w, acc);
   return dotq(x, w, acc);
 }
 
-// Eight rows of the tile += integer sums * scales.
+/** Eight rows of the tile += integer sums * scales. */
 @inline
-function addScaled(p: usize, i: v128, j: v128, w0: v128, w1: v128, d: v128): void {
+export function addScaled(p: usize, i: v128, j: v128, w0: v128, w1: v128, d: v128): void {
   const u = f32x4.add(v128.load(p), scaled(i, w0, d));
   const v = f32x4.add(v128.load(p, 16), scaled(j, w1, d));
   v128.store(p, v, 16);
@@ -108,14 +101,14 @@ function addBlock(
 // Where the sum of a lane starts; that of pairs has a place of its own, `seeds` bytes on.
 @inline
 function seedAt(kind: i32, pairs: bool, p: usize, seeds: usize): v128 {
-  if (pairs && kind != SIGNS) return v128.load32_splat(p + seeds);
+  if (pairs) return v128.load32_splat(p + seeds);
   return kind == MINS ? i32x4.splat(0) : v128.load32_splat(p);
 }
 
 // The sum of a lane: of pairs joined, with what their start leaves of a zero point, `seeds` bytes further on.
 @inline
-function whole(kind: i32, pairs: bool, rests: bool, v: v128, p: usize, seeds: usize, ones: v128): v128 {
-  if (!pairs || kind == SIGNS) return v;
+function whole(pairs: bool, rests: bool, v: v128, p: usize, seeds: usize, ones: v128): v128 {
+  if (!pairs) return v;
   const sum = i32x4.dot_i16x8_s(v, ones);
   return rests ? i32x4.add(sum, v128.load32_splat(p + 2 * seeds)) : sum;
 }
@@ -124,12 +117,11 @@ function whole(kind: i32, pairs: bool, rests: bool, v: v128, p: usize, seeds: us
 @inline
 function tileOf(kind: i32, pairs: bool, rests: bool, pw: usize, px: usize, nb: i32, py: usize): void {
   for (let i: usize = 0; i < TILE_BYTES; i += 16) v128.store(py + i, i32x4.splat(0));
-  const loads = pairs || kind == SIGNS;
   const ones = pairs ? onesPairs() : i32x4.splat(0);
   const codes = codeBytes(SEEDED, nb);
   const minima = (<usize>nb) << 5;
   let pe = pw + 8 * codes;
-  let pd = px + 4 * codeBytes(kind, nb);
+  let pd = px + 4 * codes;
   const seeds = (<usize>nb) << 4;
   for (const end = pd + seeds; pd < end; pd += 16, pe += 32) {
     const ps = pd + seeds;
@@ -146,34 +138,30 @@ function tileOf(kind: i32, pairs: bool, rests: bool, pw: usize, px: usize, nb: i
     do {
       const w0 = v128.load(pw);
       const w1 = v128.load(pw, 16);
-      const x = loads ? w0 : v128.load(px);
-      let t = loads ? v128.load32_splat(px) : lane0(x);
-      let s = kind == SIGNS ? v128.load32_splat(px, 16) : t;
-      a0 = mac(kind, pairs, t, s, w0, a0, ones);
-      a1 = mac(kind, pairs, t, s, w1, a1, ones);
-      t = loads ? v128.load32_splat(px, 4) : lane1(x);
-      s = kind == SIGNS ? v128.load32_splat(px, 20) : t;
-      b0 = mac(kind, pairs, t, s, w0, b0, ones);
-      b1 = mac(kind, pairs, t, s, w1, b1, ones);
-      t = loads ? v128.load32_splat(px, 8) : lane2(x);
-      s = kind == SIGNS ? v128.load32_splat(px, 24) : t;
-      c0 = mac(kind, pairs, t, s, w0, c0, ones);
-      c1 = mac(kind, pairs, t, s, w1, c1, ones);
-      t = loads ? v128.load32_splat(px, 12) : lane3(x);
-      s = kind == SIGNS ? v128.load32_splat(px, 28) : t;
-      d0 = mac(kind, pairs, t, s, w0, d0, ones);
-      d1 = mac(kind, pairs, t, s, w1, d1, ones);
+      const x = pairs ? w0 : v128.load(px);
+      let t = pairs ? v128.load32_splat(px) : lane0(x);
+      a0 = mac(pairs, t, w0, a0);
+      a1 = mac(pairs, t, w1, a1);
+      t = pairs ? v128.load32_splat(px, 4) : lane1(x);
+      b0 = mac(pairs, t, w0, b0);
+      b1 = mac(pairs, t, w1, b1);
+      t = pairs ? v128.load32_splat(px, 8) : lane2(x);
+      c0 = mac(pairs, t, w0, c0);
+      c1 = mac(pairs, t, w1, c1);
+      t = pairs ? v128.load32_splat(px, 12) : lane3(x);
+      d0 = mac(pairs, t, w0, d0);
+      d1 = mac(pairs, t, w1, d1);
       pw += 32;
-      px += kind == SIGNS ? 32 : 16;
+      px += 16;
     } while (pw < last);
-    a0 = whole(kind, pairs, rests, a0, ps, seeds, ones);
-    a1 = whole(kind, pairs, rests, a1, ps, seeds, ones);
-    b0 = whole(kind, pairs, rests, b0, ps + 4, seeds, ones);
-    b1 = whole(kind, pairs, rests, b1, ps + 4, seeds, ones);
-    c0 = whole(kind, pairs, rests, c0, ps + 8, seeds, ones);
-    c1 = whole(kind, pairs, rests, c1, ps + 8, seeds, ones);
-    d0 = whole(kind, pairs, rests, d0, ps + 12, seeds, ones);
-    d1 = whole(kind, pairs, rests, d1, ps + 12, seeds, ones);
+    a0 = whole(pairs, rests, a0, ps, seeds, ones);
+    a1 = whole(pairs, rests, a1, ps, seeds, ones);
+    b0 = whole(pairs, rests, b0, ps + 4, seeds, ones);
+    b1 = whole(pairs, rests, b1, ps + 4, seeds, ones);
+    c0 = whole(pairs, rests, c0, ps + 8, seeds, ones);
+    c1 = whole(pairs, rests, c1, ps + 8, seeds, ones);
+    d0 = whole(pairs, rests, d0, ps + 12, seeds, ones);
+    d1 = whole(pairs, rests, d1, ps + 12, seeds, ones);
     addBlock(kind, py, a0, a1, b0, b1, c0, c1, d0, d1, pe, pe + minima, pd, ps);
   }
 }
@@ -183,19 +171,13 @@ function tileOf(kind: i32, pairs: bool, rests: bool, pw: usize, px: usize, nb: i
  * zero point of sums of pairs leaves is not 0.
  */
 export function tile(kind: i32, rests: bool, pw: usize, px: usize, nb: i32, py: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) {
-    if (sumsPairs()) {
-      if (kind == SIGNS) tileSignsPairs(pw, px, nb, py);
-      else if (kind == MINS) {
-        if (rests) tileMinsRests(pw, px, nb, py);
-        else tileMinsPairs(pw, px, nb, py);
-      } else if (rests) tileRests(pw, px, nb, py);
-      else tilePairs(pw, px, nb, py);
-      return;
-    }
-    if (kind == SIGNS) return tileSigns(pw, px, nb, py);
-  }
-  if (kind == MINS) tileMins(pw, px, nb, py);
+  if (ASC_FEATURE_RELAXED_SIMD && sumsPairs()) {
+    if (kind == MINS) {
+      if (rests) tileMinsRests(pw, px, nb, py);
+      else tileMinsPairs(pw, px, nb, py);
+    } else if (rests) tileRests(pw, px, nb, py);
+    else tilePairs(pw, px, nb, py);
+  } else if (kind == MINS) tileMins(pw, px, nb, py);
   else tileSeeded(pw, px, nb, py);
 }
 
@@ -205,10 +187,6 @@ function tileSeeded(pw: usize, px: usize, nb: i32, py: usize): void {
 
 function tileMins(pw: usize, px: usize, nb: i32, py: usize): void {
   tileOf(MINS, false, false, pw, px, nb, py);
-}
-
-function tileSigns(pw: usize, px: usize, nb: i32, py: usize): void {
-  tileOf(SIGNS, false, false, pw, px, nb, py);
 }
 
 function tilePairs(pw: usize, px: usize, nb: i32, py: usize): void {
@@ -227,33 +205,15 @@ function tileMinsRests(pw: usize, px: usize, nb: i32, py: usize): void {
   tileOf(MINS, true, true, pw, px, nb, py);
 }
 
-function tileSignsPairs(pw: usize, px: usize, nb: i32, py: usize): void {
-  tileOf(SIGNS, true, false, pw, px, nb, py);
-}
-
 /** Columns of a group of tileSix(). */
 export const SIX: i32 = 6;
 
 /**
  * The same with six columns (expandSix() of matmul/columns.ts), SEEDED: twelve sums hide more of the time that a dot takes.
- * For engines whose dot is one instruction; sums of pairs need a register more, so twelve of them wider ones.
+ * For engines whose dot is one instruction; sums of pairs need a register more.
  */
-export function tileSix(rests: bool, pw: usize, px: usize, nb: i32, py: usize): void {
-  if (!sumsPairs()) sixSeeded(pw, px, nb, py);
-  else if (rests) sixRests(pw, px, nb, py);
-  else sixPairs(pw, px, nb, py);
-}
-
-function sixSeeded(pw: usize, px: usize, nb: i32, py: usize): void {
+export function tileSix(pw: usize, px: usize, nb: i32, py: usize): void {
   sixesOf(false, false, false, pw, px, 0, nb, py);
-}
-
-function sixPairs(pw: usize, px: usize, nb: i32, py: usize): void {
-  sixesOf(true, false, false, pw, px, 0, nb, py);
-}
-
-function sixRests(pw: usize, px: usize, nb: i32, py: usize): void {
-  sixesOf(true, true, false, pw, px, 0, nb, py);
 }
 
 /**
@@ -330,42 +290,42 @@ function sixesOf(
       const w0 = v128.load(pw);
       const w1 = v128.load(pw, 16);
       let t = v128.load32_splat(px);
-      a0 = mac(SEEDED, pairs, t, t, w0, a0, ones);
-      a1 = mac(SEEDED, pairs, t, t, w1, a1, ones);
+      a0 = mac(pairs, t, w0, a0);
+      a1 = mac(pairs, t, w1, a1);
       t = v128.load32_splat(px, 4);
-      b0 = mac(SEEDED, pairs, t, t, w0, b0, ones);
-      b1 = mac(SEEDED, pairs, t, t, w1, b1, ones);
+      b0 = mac(pairs, t, w0, b0);
+      b1 = mac(pairs, t, w1, b1);
       t = v128.load32_splat(px, 8);
-      c0 = mac(SEEDED, pairs, t, t, w0, c0, ones);
-      c1 = mac(SEEDED, pairs, t, t, w1, c1, ones);
+      c0 = mac(pairs, t, w0, c0);
+      c1 = mac(pairs, t, w1, c1);
       t = v128.load32_splat(px, 12);
-      d0 = mac(SEEDED, pairs, t, t, w0, d0, ones);
-      d1 = mac(SEEDED, pairs, t, t, w1, d1, ones);
+      d0 = mac(pairs, t, w0, d0);
+      d1 = mac(pairs, t, w1, d1);
       t = v128.load32_splat(px, 16);
-      e0 = mac(SEEDED, pairs, t, t, w0, e0, ones);
-      e1 = mac(SEEDED, pairs, t, t, w1, e1, ones);
+      e0 = mac(pairs, t, w0, e0);
+      e1 = mac(pairs, t, w1, e1);
       t = v128.load32_splat(px, 20);
-      f0 = mac(SEEDED, pairs, t, t, w0, f0, ones);
-      f1 = mac(SEEDED, pairs, t, t, w1, f1, ones);
+      f0 = mac(pairs, t, w0, f0);
+      f1 = mac(pairs, t, w1, f1);
       if (two) {
         t = v128.load32_splat(pz);
-        g0 = mac(SEEDED, pairs, t, t, w0, g0, ones);
-        g1 = mac(SEEDED, pairs, t, t, w1, g1, ones);
+        g0 = mac(pairs, t, w0, g0);
+        g1 = mac(pairs, t, w1, g1);
         t = v128.load32_splat(pz, 4);
-        h0 = mac(SEEDED, pairs, t, t, w0, h0, ones);
-        h1 = mac(SEEDED, pairs, t, t, w1, h1, ones);
+        h0 = mac(pairs, t, w0, h0);
+        h1 = mac(pairs, t, w1, h1);
         t = v128.load32_splat(pz, 8);
-        i0 = mac(SEEDED, pairs, t, t, w0, i0, ones);
-        i1 = mac(SEEDED, pairs, t, t, w1, i1, ones);
+        i0 = mac(pairs, t, w0, i0);
+        i1 = mac(pairs, t, w1, i1);
         t = v128.load32_splat(pz, 12);
-        j0 = mac(SEEDED, pairs, t, t, w0, j0, ones);
-        j1 = mac(SEEDED, pairs, t, t, w1, j1, ones);
+        j0 = mac(pairs, t, w0, j0);
+        j1 = mac(pairs, t, w1, j1);
         t = v128.load32_splat(pz, 16);
-        k0 = mac(SEEDED, pairs, t, t, w0, k0, ones);
-        k1 = mac(SEEDED, pairs, t, t, w1, k1, ones);
+        k0 = mac(pairs, t, w0, k0);
+        k1 = mac(pairs, t, w1, k1);
         t = v128.load32_splat(pz, 20);
-        l0 = mac(SEEDED, pairs, t, t, w0, l0, ones);
-        l1 = mac(SEEDED, pairs, t, t, w1, l1, ones);
+        l0 = mac(pairs, t, w0, l0);
+        l1 = mac(pairs, t, w1, l1);
         pz += 24;
       }
       pw += 32;
@@ -373,43 +333,43 @@ function sixesOf(
     } while (pw < last);
     const w0 = v128.load(pe);
     const w1 = v128.load(pe, 16);
-    a0 = whole(SEEDED, pairs, rests, a0, ps, seeds, ones);
-    a1 = whole(SEEDED, pairs, rests, a1, ps, seeds, ones);
+    a0 = whole(pairs, rests, a0, ps, seeds, ones);
+    a1 = whole(pairs, rests, a1, ps, seeds, ones);
     addScaled(py, a0, a1, w0, w1, v128.load32_splat(pd));
-    b0 = whole(SEEDED, pairs, rests, b0, ps + 4, seeds, ones);
-    b1 = whole(SEEDED, pairs, rests, b1, ps + 4, seeds, ones);
+    b0 = whole(pairs, rests, b0, ps + 4, seeds, ones);
+    b1 = whole(pairs, rests, b1, ps + 4, seeds, ones);
     addScaled(py + 32, b0, b1, w0, w1, v128.load32_splat(pd, 4));
-    c0 = whole(SEEDED, pairs, rests, c0, ps + 8, seeds, ones);
-    c1 = whole(SEEDED, pairs, rests, c1, ps + 8, seeds, ones);
+    c0 = whole(pairs, rests, c0, ps + 8, seeds, ones);
+    c1 = whole(pairs, rests, c1, ps + 8, seeds, ones);
     addScaled(py + 64, c0, c1, w0, w1, v128.load32_splat(pd, 8));
-    d0 = whole(SEEDED, pairs, rests, d0, ps + 12, seeds, ones);
-    d1 = whole(SEEDED, pairs, rests, d1, ps + 12, seeds, ones);
+    d0 = whole(pairs, rests, d0, ps + 12, seeds, ones);
+    d1 = whole(pairs, rests, d1, ps + 12, seeds, ones);
     addScaled(py + 96, d0, d1, w0, w1, v128.load32_splat(pd, 12));
-    e0 = whole(SEEDED, pairs, rests, e0, ps + 16, seeds, ones);
-    e1 = whole(SEEDED, pairs, rests, e1, ps + 16, seeds, ones);
+    e0 = whole(pairs, rests, e0, ps + 16, seeds, ones);
+    e1 = whole(pairs, rests, e1, ps + 16, seeds, ones);
     addScaled(py + 128, e0, e1, w0, w1, v128.load32_splat(pd, 16));
-    f0 = whole(SEEDED, pairs, rests, f0, ps + 20, seeds, ones);
-    f1 = whole(SEEDED, pairs, rests, f1, ps + 20, seeds, ones);
+    f0 = whole(pairs, rests, f0, ps + 20, seeds, ones);
+    f1 = whole(pairs, rests, f1, ps + 20, seeds, ones);
     addScaled(py + 160, f0, f1, w0, w1, v128.load32_splat(pd, 20));
     if (!two) continue;
     const pg = pd + step;
-    g0 = whole(SEEDED, pairs, rests, g0, pt, seeds, ones);
-    g1 = whole(SEEDED, pairs, rests, g1, pt, seeds, ones);
+    g0 = whole(pairs, rests, g0, pt, seeds, ones);
+    g1 = whole(pairs, rests, g1, pt, seeds, ones);
     addScaled(py + 192, g0, g1, w0, w1, v128.load32_splat(pg));
-    h0 = whole(SEEDED, pairs, rests, h0, pt + 4, seeds, ones);
-    h1 = whole(SEEDED, pairs, rests, h1, pt + 4, seeds, ones);
+    h0 = whole(pairs, rests, h0, pt + 4, seeds, ones);
+    h1 = whole(pairs, rests, h1, pt + 4, seeds, ones);
     addScaled(py + 224, h0, h1, w0, w1, v128.load32_splat(pg, 4));
-    i0 = whole(SEEDED, pairs, rests, i0, pt + 8, seeds, ones);
-    i1 = whole(SEEDED, pairs, rests, i1, pt + 8, seeds, ones);
+    i0 = whole(pairs, rests, i0, pt + 8, seeds, ones);
+    i1 = whole(pairs, rests, i1, pt + 8, seeds, ones);
     addScaled(py + 256, i0, i1, w0, w1, v128.load32_splat(pg, 8));
-    j0 = whole(SEEDED, pairs, rests, j0, pt + 12, seeds, ones);
-    j1 = whole(SEEDED, pairs, rests, j1, pt + 12, seeds, ones);
+    j0 = whole(pairs, rests, j0, pt + 12, seeds, ones);
+    j1 = whole(pairs, rests, j1, pt + 12, seeds, ones);
     addScaled(py + 288, j0, j1, w0, w1, v128.load32_splat(pg, 12));
-    k0 = whole(SEEDED, pairs, rests, k0, pt + 16, seeds, ones);
-    k1 = whole(SEEDED, pairs, rests, k1, pt + 16, seeds, ones);
+    k0 = whole(pairs, rests, k0, pt + 16, seeds, ones);
+    k1 = whole(pairs, rests, k1, pt + 16, seeds, ones);
     addScaled(py + 320, k0, k1, w0, w1, v128.load32_splat(pg, 16));
-    l0 = whole(SEEDED, pairs, rests, l0, pt + 20, seeds, ones);
-    l1 = whole(SEEDED, pairs, rests, l1, pt + 20, seeds, ones);
+    l0 = whole(pairs, rests, l0, pt + 20, seeds, ones);
+    l1 = whole(pairs, rests, l1, pt + 20, seeds, ones);
     addScaled(py + 352, l0, l1, w0, w1, v128.load32_splat(pg, 20));
   }
 }
