@@ -3,7 +3,7 @@
 
 import { dotq, sumsPairs } from "../math/dot";
 import { isWide } from "../quants/super";
-import { sumPairs } from "./super_pairs";
+import { sumPairs } from "./super_tile_pairs";
 import { GROUP, factorsAt, scalesAt, sumsAt, weightsAt } from "./super_panel";
 import { lane0, lane1, lane2, lane3, scaled } from "./tile";
 
