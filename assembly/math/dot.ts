@@ -37,7 +37,14 @@ export function sumsPairs(): bool {
 /** acc + products of x (any sign) and q (0..127), in pairs, i16; for the relaxed build. The caller keeps sums within i16. */
 @inline
 export function dotPairs(x: v128, q: v128, acc: v128): v128 {
-  return i16x8.add(acc, i16x8.relaxed_dot_i8x16_i7x16_s(x, q));
+  return i16x8.add(acc, productPairs(x, q));
+}
+
+/** The same without acc. */
+@inline
+export function productPairs(x: v128, q: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return i16x8.relaxed_dot_i8x16_i7x16_s(x, q);
+  else return unreachable();
 }
 
 /** acc + the sums of dotPairs(), two to an i32 lane; `ones` is onesPairs(). */

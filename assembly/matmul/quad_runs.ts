@@ -4,7 +4,7 @@
 // Every pair of lines is the same thing for the one quad and for the other, and both take the same broadcasts: so it is
 // that V8 packs them (docs/decisions/0026-quads-in-pairs.md). Functions give one vector, hence the length of the loop.
 
-import { WIDE_UNSIGNED, dotq, wideDot } from "../math/dot";
+import { WIDE_UNSIGNED, dotPairs, dotq, joinPairs, onesPairs, productPairs, wideDot } from "../math/dot";
 import {
   EVEN,
   EVEN_NIBBLES,
@@ -55,16 +55,49 @@ export function oddOf(x: usize): v128 {
 
 /** acc += codes of four rows (0..127) times four activations; of the baseline build `e` holds the even ones, `o` the odd. */
 @inline
-export function dotFour(e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return dotq(e, q, acc);
+export function dotFour(e: v128, o: v128, q: v128, acc: v128, even: v128, pairs: bool): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return pairs ? dotPairs(e, q, acc) : dotq(e, q, acc);
   else return dotq(o, i16x8.shr_u(q, 8), dotq(e, v128.and(q, even), acc));
+}
+
+/** The first of a sum: in pairs without acc. */
+@inline
+export function firstFour(e: v128, o: v128, q: v128, acc: v128, even: v128, pairs: bool): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return pairs ? productPairs(e, q) : dotq(e, q, acc);
+  else return dotFour(e, o, q, acc, even, false);
 }
 
 // High nibbles of four rows, or 16 times them in their places, times four activations; `nibbles`: those of even bytes.
 @inline
-function dotHigh(e: v128, o: v128, v: v128, acc: v128, m: v128, nibbles: v128, inPlace: bool): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return dotq(e, inPlace ? v128.andnot(v, m) : bitsFrom(v, 4, m), acc);
-  else return dotq(o, i16x8.shr_u(v, 12), dotq(e, bitsFrom(v, 4, nibbles), acc));
+function dotHigh(
+  e: v128,
+  o: v128,
+  v: v128,
+  acc: v128,
+  m: v128,
+  nibbles: v128,
+  inPlace: bool,
+  pairs: bool,
+): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    return dotFour(e, o, inPlace ? v128.andnot(v, m) : bitsFrom(v, 4, m), acc, m, pairs);
+  } else return dotq(o, i16x8.shr_u(v, 12), dotq(e, bitsFrom(v, 4, nibbles), acc));
+}
+
+// The first of a sum.
+@inline
+function firstHigh(
+  e: v128,
+  o: v128,
+  v: v128,
+  acc: v128,
+  m: v128,
+  nibbles: v128,
+  inPlace: bool,
+  pairs: bool,
+): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD && pairs) return productPairs(e, bitsFrom(v, 4, m));
+  else return dotHigh(e, o, v, acc, m, nibbles, inPlace, pairs);
 }
 
 /** One term of four rows: integer sums times the scales, times that of the activations. */
@@ -104,7 +137,7 @@ export function topsOf(a: v128, b: v128, c: v128, m03: v128, m0c: v128, m30: v12
  * `end`. `inPlace`, where highInPlace(): high nibbles are not moved but their sum is.
  */
 @inline
-export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+export function runsOf(type: i32, inPlace: bool, pairs: bool, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   const five = formOf(type) == FIVES;
   const supers = isSuper(type);
   const m = quadMask(five ? X1F : X0F);
@@ -122,6 +155,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
+  const ones = ASC_FEATURE_RELAXED_SIMD && pairs ? onesPairs() : zero;
   const last = px + <usize>nb * (supers ? SUPER : BLOCK);
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
@@ -144,7 +178,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
         const stop = supers ? p + 8 * (five ? 80 : 64) : 0;
         // one run after the other; the scale of the current one is the lowest byte of each lane
         do {
-          i = supers || hasMin(type) ? zero : v128.load32_splat(x + RUN + 4);
+          i = pairs || supers || hasMin(type) ? zero : v128.load32_splat(x + RUN + 4);
           j = i;
           let k = zero;
           let l = zero;
@@ -159,92 +193,102 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
             b = v128.load(p, 16);
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = firstFour(e, o, v128.and(a, m), i, even, pairs);
+            j = firstFour(e, o, v128.and(b, m), j, even, pairs);
             c = v128.load(p, 32);
             d = v128.load(p, 48);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            k = dotFour(e, o, v128.and(c, m), k, even);
-            l = dotFour(e, o, v128.and(d, m), l, even);
+            k = firstFour(e, o, v128.and(c, m), k, even, pairs);
+            l = firstFour(e, o, v128.and(d, m), l, even, pairs);
             e = v128.load32_splat(x + X16 + 4);
             o = oddOf(x + X16 + 4);
-            i = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), i, even);
-            j = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), j, even);
+            i = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), i, even, pairs);
+            j = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), j, even, pairs);
             let topA = bitsFrom(c, 2, m08);
             let topB = bitsFrom(d, 2, m08);
             a = v128.load(p, 64);
             b = v128.load(p, 80);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            k = dotFour(e, o, v128.and(a, m), k, even);
-            l = dotFour(e, o, v128.and(b, m), l, even);
+            k = dotFour(e, o, v128.and(a, m), k, even, pairs);
+            l = dotFour(e, o, v128.and(b, m), l, even, pairs);
             c = v128.load(p, 96);
             d = v128.load(p, 112);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotFour(e, o, v128.and(c, m), i, even);
-            j = dotFour(e, o, v128.and(d, m), j, even);
+            i = dotFour(e, o, v128.and(c, m), i, even, pairs);
+            j = dotFour(e, o, v128.and(d, m), j, even, pairs);
             e = v128.load32_splat(x + X16 + 8);
             o = oddOf(x + X16 + 8);
-            k = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), k, even);
-            l = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), l, even);
+            k = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), k, even, pairs);
+            l = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), l, even, pairs);
             topA = v128.or(topA, bitsFrom(c, 1, m10));
             topB = v128.or(topB, bitsFrom(d, 1, m10));
             a = v128.load(p, 128);
             b = v128.load(p, 144);
             e = v128.load32_splat(x + X16);
             o = oddOf(x + X16);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = dotFour(e, o, v128.and(a, m), i, even, pairs);
+            j = dotFour(e, o, v128.and(b, m), j, even, pairs);
             e = v128.load32_splat(x + X16 + 12);
             o = oddOf(x + X16 + 12);
-            k = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), topA), k, even);
-            l = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), topB), l, even);
+            k = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), topA), k, even, pairs);
+            l = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), topB), l, even, pairs);
           } else {
             a = v128.load(p);
             b = v128.load(p, 16);
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = firstFour(e, o, v128.and(a, m), i, even, pairs);
+            j = firstFour(e, o, v128.and(b, m), j, even, pairs);
             e = v128.load32_splat(x + X16);
             o = oddOf(x + X16);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
+            k = firstHigh(e, o, a, k, m, nibbles, inPlace, pairs);
+            l = firstHigh(e, o, b, l, m, nibbles, inPlace, pairs);
             a = v128.load(p, 32);
             b = v128.load(p, 48);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = dotFour(e, o, v128.and(a, m), i, even, pairs);
+            j = dotFour(e, o, v128.and(b, m), j, even, pairs);
             e = v128.load32_splat(x + X16 + 4);
             o = oddOf(x + X16 + 4);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
+            k = dotHigh(e, o, a, k, m, nibbles, inPlace, pairs);
+            l = dotHigh(e, o, b, l, m, nibbles, inPlace, pairs);
             a = v128.load(p, 64);
             b = v128.load(p, 80);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = dotFour(e, o, v128.and(a, m), i, even, pairs);
+            j = dotFour(e, o, v128.and(b, m), j, even, pairs);
             e = v128.load32_splat(x + X16 + 8);
             o = oddOf(x + X16 + 8);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
+            k = dotHigh(e, o, a, k, m, nibbles, inPlace, pairs);
+            l = dotHigh(e, o, b, l, m, nibbles, inPlace, pairs);
             a = v128.load(p, 96);
             b = v128.load(p, 112);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = dotFour(e, o, v128.and(a, m), i, even, pairs);
+            j = dotFour(e, o, v128.and(b, m), j, even, pairs);
             e = v128.load32_splat(x + X16 + 12);
             o = oddOf(x + X16 + 12);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
+            k = dotHigh(e, o, a, k, m, nibbles, inPlace, pairs);
+            l = dotHigh(e, o, b, l, m, nibbles, inPlace, pairs);
           }
-          i = i32x4.add(i, inPlace ? i32x4.shr_s(k, 4) : k);
-          j = i32x4.add(j, inPlace ? i32x4.shr_s(l, 4) : l);
+          if (ASC_FEATURE_RELAXED_SIMD && pairs) {
+            i = five ? i32x4.add(i32x4.dot_i16x8_s(i, ones), i32x4.dot_i16x8_s(k, ones)) : i32x4.dot_i16x8_s(i16x8.add(i, k), ones);
+            j = five ? i32x4.add(i32x4.dot_i16x8_s(j, ones), i32x4.dot_i16x8_s(l, ones)) : i32x4.dot_i16x8_s(i16x8.add(j, l), ones);
+            if (!supers && !hasMin(type)) {
+              const seed = v128.load32_splat(x + RUN + 4);
+              i = i32x4.add(i, seed);
+              j = i32x4.add(j, seed);
+            }
+          } else {
+            i = i32x4.add(i, inPlace ? i32x4.shr_s(k, 4) : k);
+            j = i32x4.add(j, inPlace ? i32x4.shr_s(l, 4) : l);
+          }
           x += RUN;
           if (supers) {
             accA = i32x4.add(accA, i32x4.mul(i, v128.and(scalesA, low)));

@@ -38,8 +38,8 @@ function dotLevels(
   table: v128,
   rest: v128,
 ): v128 {
-  acc = dotFour(e, o, lookup(table, q), acc, even);
-  return parts ? dotFour(e, o, lookup(rest, q), acc, even) : acc;
+  acc = dotFour(e, o, lookup(table, q), acc, even, false);
+  return parts ? dotFour(e, o, lookup(rest, q), acc, even, false) : acc;
 }
 
 // The low nibbles of v with e and o, the high ones with f and q.

@@ -8,7 +8,7 @@
 // one quad of a pair is done with the other, in step: an engine may make one operation of 256 bits out of both.
 
 import { Type } from "../abi";
-import { WIDE_NONE, dotq, wideBias, wideDot } from "../math/dot";
+import { WIDE_NONE, dotq, sumsPairs, wideBias, wideDot } from "../math/dot";
 import { LIFT, LIFTED, lowered, quadMask } from "../quants/quad";
 import { BLOCK_SCALES } from "./columns";
 import { highInPlace, runsOf, term } from "./quad_runs";
@@ -41,21 +41,25 @@ export function dotQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, p
 }
 
 function quadsQ4_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_0, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_0, false, w, nb, px, y, end);
+  if (highInPlace()) runsOf(Type.Q4_0, true, false, w, nb, px, y, end);
+  else if (sumsPairs()) runsOf(Type.Q4_0, false, true, w, nb, px, y, end);
+  else runsOf(Type.Q4_0, false, false, w, nb, px, y, end);
 }
 
 function quadsQ4_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_1, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_1, false, w, nb, px, y, end);
+  if (highInPlace()) runsOf(Type.Q4_1, true, false, w, nb, px, y, end);
+  else if (sumsPairs()) runsOf(Type.Q4_1, false, true, w, nb, px, y, end);
+  else runsOf(Type.Q4_1, false, false, w, nb, px, y, end);
 }
 
 function quadsQ5_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.Q5_0, false, w, nb, px, y, end);
+  if (sumsPairs()) runsOf(Type.Q5_0, false, true, w, nb, px, y, end);
+  else runsOf(Type.Q5_0, false, false, w, nb, px, y, end);
 }
 
 function quadsQ5_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.Q5_1, false, w, nb, px, y, end);
+  if (sumsPairs()) runsOf(Type.Q5_1, false, true, w, nb, px, y, end);
+  else runsOf(Type.Q5_1, false, false, w, nb, px, y, end);
 }
 
 function quadsIQ4_NL(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
