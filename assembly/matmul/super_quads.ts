@@ -4,7 +4,7 @@
 // and so are the columns, never split, but for their sums (quadSums).
 
 import { Type } from "../abi";
-import { joinPairs, onesPairs, sumsPairs } from "../math/dot";
+import { sumsPairs } from "../math/dot";
 import {
   EVEN,
   EVEN_NIBBLES,
@@ -29,7 +29,6 @@ import {
   SUPER,
   X16,
   dotFour,
-  firstFour,
   highInPlace,
   lowByte,
   oddOf,
@@ -38,7 +37,7 @@ import {
   topsOf,
   weighSigned,
 } from "./quad_runs";
-import { inParts, levelSeeds, levelsSupers } from "./quad_tables";
+import { levelSeeds, levelsSupers } from "./quad_tables";
 import { SUPER_SCALES } from "./super";
 
 /** `pairs` pairs of quads at pw times the column of `nb` super-blocks at px; results to f32 at py. */
@@ -56,9 +55,7 @@ export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usi
     case Type.Q6_K:
       return quadsQ6_K(pw, nb, px, py, end);
     case Type.IQ4_XS:
-      if (inParts()) quadsParts(pw, nb, px, py, end);
-      else quadsIQ4_XS(pw, nb, px, py, end);
-      break;
+      return quadsIQ4_XS(pw, nb, px, py, end);
     default:
       unreachable();
   }
@@ -66,9 +63,11 @@ export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usi
 
 /**
  * Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at px for quads: 16 i16 in the order 0 2 1 3 of
- * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; IQ4_XS has no minima, but seeds.
+ * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; IQ4_XS has no minima, but seeds,
+ * which SIGNS are spread with.
  */
 export function quadSums(type: i32, nb: i32, px: usize): void {
+  if (type == Type.IQ4_XS && sumsPairs()) return;
   const wide = isWide(type);
   let p = px + 8 * RUN + 4;
   for (let b = 0; b < nb; b++, p += SUPER) {
@@ -91,23 +90,19 @@ function reorder(p: usize, wide: bool): void {
 }
 
 function quadsQ4_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_K, true, false, w, nb, px, y, end);
-  else if (sumsPairs()) runsOf(Type.Q4_K, false, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_K, false, false, w, nb, px, y, end);
+  if (highInPlace()) runsOf(Type.Q4_K, true, w, nb, px, y, end);
+  else runsOf(Type.Q4_K, false, w, nb, px, y, end);
 }
 
 function quadsQ5_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (sumsPairs()) runsOf(Type.Q5_K, false, true, w, nb, px, y, end);
-  else runsOf(Type.Q5_K, false, false, w, nb, px, y, end);
+  runsOf(Type.Q5_K, false, w, nb, px, y, end);
 }
 
 function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return levelsSupers(true, w, nb, px, y, end);
+  }
   levelsSupers(false, w, nb, px, y, end);
-}
-
-// IQ4_XS inParts().
-function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) levelsSupers(true, w, nb, px, y, end);
 }
 
 // Four minima of each row, in the high nibbles, times four sums, as in weigh().
@@ -117,23 +112,9 @@ function weighNibbles(v: v128, s: v128, t: v128, acc: v128, nibbles: v128): v128
   return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 12), t));
 }
 
-// A sum in i32: of one of dotFour(), and of two where pairs of four would not fit i16.
-@inline
-function groupSum(i: v128, ones: v128, pairs: bool): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD && pairs) return i32x4.dot_i16x8_s(i, ones);
-  else return i;
-}
-
-
-@inline
-function halvesSum(k: v128, i: v128, ones: v128, pairs: bool): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD && pairs) return joinPairs(i, i32x4.dot_i16x8_s(k, ones), ones);
-  else return i;
-}
-
 // Types with a scale for each 16 weights.
 @inline
-function narrowOf(type: i32, pairs: bool, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   const m = quadMask(type == Type.Q6_K ? X3F : X07);
   const m38 = quadMask(X38);
   const low = quadMask(LOW_NIBBLE);
@@ -145,9 +126,7 @@ function narrowOf(type: i32, pairs: bool, w: usize, nb: i32, px: usize, y: usize
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
-  const ones = ASC_FEATURE_RELAXED_SIMD && pairs ? onesPairs() : zero;
   const codeOf0 = i32x4.splat(zeroOf(type));
-  const wideCodes = type == Type.Q6_K;
   const twoGroups = type != Type.Q6_K;
   const step: usize = type == Type.Q2_K ? 64 : 96;
   const last = px + <usize>nb * SUPER;
@@ -199,46 +178,46 @@ function narrowOf(type: i32, pairs: bool, w: usize, nb: i32, px: usize, y: usize
             const d = v128.load(g, 48);
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = firstFour(e, o, v128.and(a, m03), zero, even, pairs);
-            j = firstFour(e, o, v128.and(b, m03), zero, even, pairs);
+            i = dotFour(e, o, v128.and(a, m03), zero, even);
+            j = dotFour(e, o, v128.and(b, m03), zero, even);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            i = dotFour(e, o, v128.and(c, m03), i, even, pairs);
-            j = dotFour(e, o, v128.and(d, m03), j, even, pairs);
+            i = dotFour(e, o, v128.and(c, m03), i, even);
+            j = dotFour(e, o, v128.and(d, m03), j, even);
             const f = i16x8.shr_u(a, 4);
             const h = i16x8.shr_u(b, 4);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            i = dotFour(e, o, v128.and(f, m03), i, even, pairs);
-            j = dotFour(e, o, v128.and(h, m03), j, even, pairs);
+            i = dotFour(e, o, v128.and(f, m03), i, even);
+            j = dotFour(e, o, v128.and(h, m03), j, even);
             const q = i16x8.shr_u(c, 4);
             const r = i16x8.shr_u(d, 4);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotFour(e, o, v128.and(q, m03), i, even, pairs);
-            j = dotFour(e, o, v128.and(r, m03), j, even, pairs);
-            accA = i32x4.add(accA, i32x4.mul(groupSum(i, ones, pairs), v128.and(scalesA, low)));
-            accB = i32x4.add(accB, i32x4.mul(groupSum(j, ones, pairs), v128.and(scalesB, low)));
+            i = dotFour(e, o, v128.and(q, m03), i, even);
+            j = dotFour(e, o, v128.and(r, m03), j, even);
+            accA = i32x4.add(accA, i32x4.mul(i, v128.and(scalesA, low)));
+            accB = i32x4.add(accB, i32x4.mul(j, v128.and(scalesB, low)));
             // four times the sums of the next group: its codes stay where they are
             x += X16;
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = firstFour(e, o, v128.and(a, m0c), zero, even, pairs);
-            j = firstFour(e, o, v128.and(b, m0c), zero, even, pairs);
+            i = dotFour(e, o, v128.and(a, m0c), zero, even);
+            j = dotFour(e, o, v128.and(b, m0c), zero, even);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            i = dotFour(e, o, v128.and(c, m0c), i, even, pairs);
-            j = dotFour(e, o, v128.and(d, m0c), j, even, pairs);
+            i = dotFour(e, o, v128.and(c, m0c), i, even);
+            j = dotFour(e, o, v128.and(d, m0c), j, even);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            i = dotFour(e, o, v128.and(f, m0c), i, even, pairs);
-            j = dotFour(e, o, v128.and(h, m0c), j, even, pairs);
+            i = dotFour(e, o, v128.and(f, m0c), i, even);
+            j = dotFour(e, o, v128.and(h, m0c), j, even);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotFour(e, o, v128.and(q, m0c), i, even, pairs);
-            j = dotFour(e, o, v128.and(r, m0c), j, even, pairs);
-            upA = i32x4.add(upA, i32x4.mul(groupSum(i, ones, pairs), v128.and(i32x4.shr_u(scalesA, 8), low)));
-            upB = i32x4.add(upB, i32x4.mul(groupSum(j, ones, pairs), v128.and(i32x4.shr_u(scalesB, 8), low)));
+            i = dotFour(e, o, v128.and(q, m0c), i, even);
+            j = dotFour(e, o, v128.and(r, m0c), j, even);
+            upA = i32x4.add(upA, i32x4.mul(i, v128.and(i32x4.shr_u(scalesA, 8), low)));
+            upB = i32x4.add(upB, i32x4.mul(j, v128.and(i32x4.shr_u(scalesB, 8), low)));
           } else {
             const c = v128.load(g, 32);
             const d = v128.load(g, 48);
@@ -248,49 +227,45 @@ function narrowOf(type: i32, pairs: bool, w: usize, nb: i32, px: usize, y: usize
             const topB = topsOf(b, d, h, m03, m0c, m30);
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = firstFour(e, o, v128.and(a, m), zero, even, pairs);
-            j = firstFour(e, o, v128.and(b, m), zero, even, pairs);
+            i = dotFour(e, o, v128.and(a, m), zero, even);
+            j = dotFour(e, o, v128.and(b, m), zero, even);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            i = dotFour(e, o, v128.and(c, m), i, even, pairs);
-            j = dotFour(e, o, v128.and(d, m), j, even, pairs);
-            let k = i;
-            let l = j;
+            i = dotFour(e, o, v128.and(c, m), i, even);
+            j = dotFour(e, o, v128.and(d, m), j, even);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            i = wideCodes ? firstFour(e, o, v128.and(f, m), i, even, pairs) : dotFour(e, o, v128.and(f, m), i, even, pairs);
-            j = wideCodes ? firstFour(e, o, v128.and(h, m), j, even, pairs) : dotFour(e, o, v128.and(h, m), j, even, pairs);
+            i = dotFour(e, o, v128.and(f, m), i, even);
+            j = dotFour(e, o, v128.and(h, m), j, even);
             const lowA = type == Type.Q3_K ? v128.and(topA, m) : topA;
             const lowB = type == Type.Q3_K ? v128.and(topB, m) : topB;
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotFour(e, o, lowA, i, even, pairs);
-            j = dotFour(e, o, lowB, j, even, pairs);
-            accA = i32x4.add(accA, i32x4.mul(wideCodes ? halvesSum(k, i, ones, pairs) : groupSum(i, ones, pairs), lowByte(scalesA)));
-            accB = i32x4.add(accB, i32x4.mul(wideCodes ? halvesSum(l, j, ones, pairs) : groupSum(j, ones, pairs), lowByte(scalesB)));
+            i = dotFour(e, o, lowA, i, even);
+            j = dotFour(e, o, lowB, j, even);
+            accA = i32x4.add(accA, i32x4.mul(i, lowByte(scalesA)));
+            accB = i32x4.add(accB, i32x4.mul(j, lowByte(scalesB)));
             if (type == Type.Q3_K) {
               // eight times the sums of the next group: its codes stay where they are
               x += X16;
               e = v128.load32_splat(x);
               o = oddOf(x);
-              i = firstFour(e, o, v128.and(a, m38), zero, even, pairs);
-              j = firstFour(e, o, v128.and(b, m38), zero, even, pairs);
+              i = dotFour(e, o, v128.and(a, m38), zero, even);
+              j = dotFour(e, o, v128.and(b, m38), zero, even);
               e = v128.load32_splat(x + 4);
               o = oddOf(x + 4);
-              i = dotFour(e, o, v128.and(c, m38), i, even, pairs);
-              j = dotFour(e, o, v128.and(d, m38), j, even, pairs);
-              k = i;
-              l = j;
+              i = dotFour(e, o, v128.and(c, m38), i, even);
+              j = dotFour(e, o, v128.and(d, m38), j, even);
               e = v128.load32_splat(x + 8);
               o = oddOf(x + 8);
-              i = firstFour(e, o, v128.and(f, m38), i, even, pairs);
-              j = firstFour(e, o, v128.and(h, m38), j, even, pairs);
+              i = dotFour(e, o, v128.and(f, m38), i, even);
+              j = dotFour(e, o, v128.and(h, m38), j, even);
               e = v128.load32_splat(x + 12);
               o = oddOf(x + 12);
-              i = dotFour(e, o, v128.and(topA, m38), i, even, pairs);
-              j = dotFour(e, o, v128.and(topB, m38), j, even, pairs);
-              upA = i32x4.add(upA, i32x4.mul(halvesSum(k, i, ones, pairs), i32x4.shr_s(i32x4.shl(scalesA, 16), 24)));
-              upB = i32x4.add(upB, i32x4.mul(halvesSum(l, j, ones, pairs), i32x4.shr_s(i32x4.shl(scalesB, 16), 24)));
+              i = dotFour(e, o, v128.and(topA, m38), i, even);
+              j = dotFour(e, o, v128.and(topB, m38), j, even);
+              upA = i32x4.add(upA, i32x4.mul(i, i32x4.shr_s(i32x4.shl(scalesA, 16), 24)));
+              upB = i32x4.add(upB, i32x4.mul(j, i32x4.shr_s(i32x4.shl(scalesB, 16), 24)));
             }
           }
           scalesA = i32x4.shr_u(scalesA, twoGroups ? 16 : 8);
@@ -322,16 +297,13 @@ function narrowOf(type: i32, pairs: bool, w: usize, nb: i32, px: usize, y: usize
 }
 
 function quadsQ2_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (sumsPairs()) narrowOf(Type.Q2_K, true, w, nb, px, y, end);
-  else narrowOf(Type.Q2_K, false, w, nb, px, y, end);
+  narrowOf(Type.Q2_K, w, nb, px, y, end);
 }
 
 function quadsQ3_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (sumsPairs()) narrowOf(Type.Q3_K, true, w, nb, px, y, end);
-  else narrowOf(Type.Q3_K, false, w, nb, px, y, end);
+  narrowOf(Type.Q3_K, w, nb, px, y, end);
 }
 
 function quadsQ6_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (sumsPairs()) narrowOf(Type.Q6_K, true, w, nb, px, y, end);
-  else narrowOf(Type.Q6_K, false, w, nb, px, y, end);
+  narrowOf(Type.Q6_K, w, nb, px, y, end);
 }
