@@ -52,10 +52,16 @@ export function joinPairs(v: v128, acc: v128, ones: v128): v128 {
   return i32x4.add(acc, i32x4.dot_i16x8_s(v, ones));
 }
 
-/** From memory, like all masks. */
+/** Products as of productPairs(), four to an i32 lane; `ones` is onesPairs(). */
+@inline
+export function fours(x: v128, q: v128, ones: v128): v128 {
+  return i32x4.dot_i16x8_s(productPairs(x, q), ones);
+}
+
+/** From memory, like all masks; in the relaxed build. */
 @inline
 export function onesPairs(): v128 {
-  return v128.load(MASKS, 48);
+  return ASC_FEATURE_RELAXED_SIMD ? v128.load(MASKS, 48) : i32x4.splat(0);
 }
 
 /** Four f32 cut to integers. Finite and in range: then every engine gives the same. */
