@@ -37,7 +37,8 @@ export function sumsPairs(): bool {
 /** Products of x (any sign) and q (0..127; 0..128 where selfTest() is passed), in pairs, i16; for the relaxed build. */
 @inline
 export function productPairs(x: v128, q: v128): v128 {
-  return i16x8.relaxed_dot_i8x16_i7x16_s(x, q);
+  if (ASC_FEATURE_RELAXED_SIMD) return i16x8.relaxed_dot_i8x16_i7x16_s(x, q);
+  else return unreachable();
 }
 
 /** acc + products of x (any sign) and q (0..127), in pairs, i16; for the relaxed build. The caller keeps sums within i16. */

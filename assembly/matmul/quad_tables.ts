@@ -6,7 +6,7 @@
 // sums start at what is to be taken off for the zero point, and run through one chain of dots each.
 
 import { Type } from "../abi";
-import { WIDE_NONE, lookup, wideDot } from "../math/dot";
+import { dotPairs, joinPairs, lookup, productPairs, onesPairs } from "../math/dot";
 import { EVEN, LIFT, LIFTED, X0F, X20, X30, bitsFrom, lowered, powersOf, quadMask } from "../quants/quad";
 import { bytesOf, codesAt, hasLevels, levelZero, tableOf } from "../quants/quad_types";
 import { topsIQ4_XS } from "../quants/quads_256";
@@ -20,32 +20,17 @@ const RUNS: usize = 8;
 /** Bytes of their sums, which are kept behind the column. */
 export const LEVEL_SUMS: usize = 32 * RUNS;
 
-/** True when levels must be dotted in two parts: the engine's dot takes 0..127 only. */
+// acc + levels q of four rows times four activations: e and o as dotFour() has them or, `signs`, magnitudes e and masks o. Then
+// `even` is onesPairs(): one pair of products is all that i16 holds.
 @inline
-export function inParts(): bool {
-  return ASC_FEATURE_RELAXED_SIMD && wideDot() == WIDE_NONE;
-}
-
-// dotFour() of the levels of codes; in parts: and of what goes beyond 127.
-@inline
-function dotLevels(
-  parts: bool,
-  e: v128,
-  o: v128,
-  q: v128,
-  acc: v128,
-  even: v128,
-  table: v128,
-  rest: v128,
-): v128 {
-  acc = dotFour(e, o, lookup(table, q), acc, even);
-  return parts ? dotFour(e, o, lookup(rest, q), acc, even) : acc;
+function dotLevels(signs: bool, e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
+  return signs ? joinPairs(productPairs(v128.xor(q, o), e), acc, even) : dotFour(e, o, q, acc, even);
 }
 
 // The low nibbles of v with e and o, the high ones with f and q.
 @inline
 function dotNibbles(
-  parts: bool,
+  signs: bool,
   e: v128,
   o: v128,
   f: v128,
@@ -55,17 +40,28 @@ function dotNibbles(
   m: v128,
   even: v128,
   table: v128,
-  rest: v128,
 ): v128 {
-  acc = dotLevels(parts, e, o, v128.and(v, m), acc, even, table, rest);
-  return dotLevels(parts, f, q, bitsFrom(v, 4, m), acc, even, table, rest);
+  acc = dotLevels(signs, e, o, lookup(table, v128.and(v, m)), acc, even);
+  return dotLevels(signs, f, q, lookup(table, bitsFrom(v, 4, m)), acc, even);
+}
+
+// What goes with the four activations at x: their masks, or odd ones that stand apart.
+@inline
+function otherOf(signs: bool, x: usize): v128 {
+  return signs ? v128.load32_splat(x, RUN) : oddOf(x);
+}
+
+// Bytes of 32 activations of a column.
+@inline
+function runOf(signs: bool): usize {
+  return signs ? 2 * RUN : RUN;
 }
 
 // The levels of a type as the dots of a column want them.
 @inline
-function levelsOf(type: i32): v128 {
+function levelsOf(type: i32, signs: bool): v128 {
   const table = v128.load(tableOf(type));
-  return hasLevels(type) ? i8x16.add(table, i8x16.splat(<i8>levelZero())) : table;
+  return hasLevels(type) && !signs ? i8x16.add(table, i8x16.splat(<i8>levelZero())) : table;
 }
 
 /** Rewrites the sums at p of a super-block of a column (matmul/super.ts): where each run of 32 starts, i32. */
@@ -79,11 +75,11 @@ export function levelSeeds(p: usize): void {
 }
 
 // The sums of two quads over runs of 32 to t: from x to `end` on the column, a step apart, and from p a stride apart in
-// the weights. They start at seeds, of super-blocks one after the other at s.
+// the weights. They start at seeds, of super-blocks one after the other at s. `signs`: the column is SIGNS.
 @inline
 function sumRuns(
   supers: bool,
-  parts: bool,
+  signs: bool,
   p: usize,
   stride: usize,
   x: usize,
@@ -91,37 +87,41 @@ function sumRuns(
   s: usize,
   t: usize,
   table: v128,
-  rest: v128,
 ): void {
   const m = quadMask(X0F);
-  const even = quadMask(EVEN);
-  for (; x < end; x += supers ? RUN : BLOCK) {
-    let i = v128.load32_splat(supers ? s : x + RUN + 4);
+  const even = signs ? onesPairs() : quadMask(EVEN);
+  const run = runOf(signs);
+  for (; x < end; x += supers ? run : run + BLOCK_SCALES) {
+    let i = v128.load32_splat(supers ? s : x + run + 4);
     let j = i;
-    let e = v128.load32_splat(x);
-    let o = oddOf(x);
-    let f = v128.load32_splat(x + X16);
-    let q = oddOf(x + X16);
-    i = dotNibbles(parts, e, o, f, q, v128.load(p), i, m, even, table, rest);
-    j = dotNibbles(parts, e, o, f, q, v128.load(p, 16), j, m, even, table, rest);
+    let e: v128;
+    let o: v128;
+    let f: v128;
+    let q: v128;
+    e = v128.load32_splat(x);
+    o = otherOf(signs, x);
+    f = v128.load32_splat(x + X16);
+    q = otherOf(signs, x + X16);
+    i = dotNibbles(signs, e, o, f, q, v128.load(p), i, m, even, table);
+    j = dotNibbles(signs, e, o, f, q, v128.load(p, 16), j, m, even, table);
     e = v128.load32_splat(x + 4);
-    o = oddOf(x + 4);
+    o = otherOf(signs, x + 4);
     f = v128.load32_splat(x + X16 + 4);
-    q = oddOf(x + X16 + 4);
-    i = dotNibbles(parts, e, o, f, q, v128.load(p, 32), i, m, even, table, rest);
-    j = dotNibbles(parts, e, o, f, q, v128.load(p, 48), j, m, even, table, rest);
+    q = otherOf(signs, x + X16 + 4);
+    i = dotNibbles(signs, e, o, f, q, v128.load(p, 32), i, m, even, table);
+    j = dotNibbles(signs, e, o, f, q, v128.load(p, 48), j, m, even, table);
     e = v128.load32_splat(x + 8);
-    o = oddOf(x + 8);
+    o = otherOf(signs, x + 8);
     f = v128.load32_splat(x + X16 + 8);
-    q = oddOf(x + X16 + 8);
-    i = dotNibbles(parts, e, o, f, q, v128.load(p, 64), i, m, even, table, rest);
-    j = dotNibbles(parts, e, o, f, q, v128.load(p, 80), j, m, even, table, rest);
+    q = otherOf(signs, x + X16 + 8);
+    i = dotNibbles(signs, e, o, f, q, v128.load(p, 64), i, m, even, table);
+    j = dotNibbles(signs, e, o, f, q, v128.load(p, 80), j, m, even, table);
     e = v128.load32_splat(x + 12);
-    o = oddOf(x + 12);
+    o = otherOf(signs, x + 12);
     f = v128.load32_splat(x + X16 + 12);
-    q = oddOf(x + X16 + 12);
-    i = dotNibbles(parts, e, o, f, q, v128.load(p, 96), i, m, even, table, rest);
-    j = dotNibbles(parts, e, o, f, q, v128.load(p, 112), j, m, even, table, rest);
+    q = otherOf(signs, x + X16 + 12);
+    i = dotNibbles(signs, e, o, f, q, v128.load(p, 96), i, m, even, table);
+    j = dotNibbles(signs, e, o, f, q, v128.load(p, 112), j, m, even, table);
     v128.store(t, i);
     v128.store(t, j, 16);
     p += stride;
@@ -130,11 +130,59 @@ function sumRuns(
   }
 }
 
-/** Of a type with blocks: results to f32 from y to `end`. `parts`: the table of levels holds at most 127, the rest another. */
+// The same of blocks with levels 0..24 where sumsPairs() (math/dot.ts): four pairs of products fit into i16.
+@inline
+function sumPairs(p: usize, stride: usize, x: usize, end: usize, t: usize, table: v128): void {
+  const m = quadMask(X0F);
+  const ones = onesPairs();
+  for (; x < end; x += BLOCK) {
+    let a = v128.load(p);
+    let b = v128.load(p, 16);
+    let e = v128.load32_splat(x);
+    let i = productPairs(e, lookup(table, v128.and(a, m)));
+    let j = productPairs(e, lookup(table, v128.and(b, m)));
+    e = v128.load32_splat(x + X16);
+    let k = productPairs(e, lookup(table, bitsFrom(a, 4, m)));
+    let l = productPairs(e, lookup(table, bitsFrom(b, 4, m)));
+    a = v128.load(p, 32);
+    b = v128.load(p, 48);
+    e = v128.load32_splat(x + 4);
+    i = dotPairs(e, lookup(table, v128.and(a, m)), i);
+    j = dotPairs(e, lookup(table, v128.and(b, m)), j);
+    e = v128.load32_splat(x + X16 + 4);
+    k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
+    l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
+    a = v128.load(p, 64);
+    b = v128.load(p, 80);
+    e = v128.load32_splat(x + 8);
+    i = dotPairs(e, lookup(table, v128.and(a, m)), i);
+    j = dotPairs(e, lookup(table, v128.and(b, m)), j);
+    e = v128.load32_splat(x + X16 + 8);
+    k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
+    l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
+    a = v128.load(p, 96);
+    b = v128.load(p, 112);
+    e = v128.load32_splat(x + 12);
+    i = dotPairs(e, lookup(table, v128.and(a, m)), i);
+    j = dotPairs(e, lookup(table, v128.and(b, m)), j);
+    e = v128.load32_splat(x + X16 + 12);
+    k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
+    l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
+    const seed = v128.load32_splat(x + RUN + 4);
+    i = joinPairs(k, joinPairs(i, seed, ones), ones);
+    j = joinPairs(l, joinPairs(j, seed, ones), ones);
+    v128.store(t, i);
+    v128.store(t, j, 16);
+    p += stride;
+    t += 32;
+  }
+}
+
+/** Of a type with blocks: results to f32 from y to `end`. `pairs`: where sumsPairs(). */
 @inline
 export function levelsBlocks(
   type: i32,
-  parts: bool,
+  pairs: bool,
   w: usize,
   nb: i32,
   px: usize,
@@ -143,19 +191,22 @@ export function levelsBlocks(
 ): void {
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
-  const all = levelsOf(type);
-  const table = parts ? i8x16.min_u(all, i8x16.splat(127)) : all;
-  const rest = parts ? i8x16.sub(all, table) : all;
+  const signs = pairs && hasLevels(type);
+  const table = levelsOf(type, signs);
+  const run = runOf(signs);
   const stride: usize = 2 * bytesOf(type);
-  const last = px + <usize>nb * BLOCK;
+  const block = run + BLOCK_SCALES;
+  const last = px + <usize>nb * block;
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
     for (let x = px; x < last;) {
-      const stop = min(x + RUNS * BLOCK, last);
-      sumRuns(false, parts, w + 2 * codesAt(type), stride, x, stop, 0, last, table, rest);
-      for (let t = last; x < stop; x += BLOCK, t += 32, w += stride) {
-        const dx = v128.load32_splat(x + RUN);
+      const stop = min(x + RUNS * block, last);
+      const p = w + 2 * codesAt(type);
+      if (pairs && !signs) sumPairs(p, stride, x, stop, last, table);
+      else sumRuns(false, signs, p, stride, x, stop, 0, last, table);
+      for (let t = last; x < stop; x += block, t += 32, w += stride) {
+        const dx = v128.load32_splat(x + run);
         const i = v128.load(t);
         const j = v128.load(t, 16);
         if (type == Type.MXFP4) {
@@ -175,23 +226,23 @@ export function levelsBlocks(
 
 /** The same of IQ4_XS. */
 @inline
-export function levelsSupers(parts: bool, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+export function levelsSupers(pairs: bool, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   const type = Type.IQ4_XS;
   const m = quadMask(X0F);
   const m30 = quadMask(X30);
   const m20 = quadMask(X20);
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
-  const all = levelsOf(type);
-  const table = parts ? i8x16.min_u(all, i8x16.splat(127)) : all;
-  const rest = parts ? i8x16.sub(all, table) : all;
-  const last = px + <usize>nb * SUPER;
+  const table = levelsOf(type, pairs);
+  const run = runOf(pairs);
+  const last = px + <usize>nb * (8 * run + SUPER_SCALES);
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
     for (let x = px; x < last; x += SUPER_SCALES, w += 2 * bytesOf(type)) {
-      const stop = x + RUNS * RUN;
-      sumRuns(true, parts, w + 2 * codesAt(type), 128, x, stop, stop + 4, last, table, rest);
+      const stop = x + RUNS * run;
+      const p = w + 2 * codesAt(type);
+      sumRuns(true, pairs, p, 128, x, stop, stop + 4, last, table);
       x = stop;
       let accA = i32x4.splat(0);
       let accB = accA;

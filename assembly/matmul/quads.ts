@@ -12,7 +12,7 @@ import { dotq, joinPairs, onesPairs, productPairs, sumsPairs, wideBias } from ".
 import { LIFT, LIFTED, lowered, quadMask } from "../quants/quad";
 import { BLOCK_SCALES } from "./columns";
 import { highInPlace, runsOf, term } from "./quad_runs";
-import { inParts, levelsBlocks } from "./quad_tables";
+import { levelsBlocks } from "./quad_tables";
 import { lane0, lane1, lane2, lane3 } from "./tile";
 
 /** `pairs` pairs of quads at pw times the column of `nb` blocks at px; results to f32 at py. */
@@ -34,9 +34,7 @@ export function dotQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, p
       } else quadsQ8_0(pw, nb, px, py, end);
       break;
     case Type.IQ4_NL:
-      if (inParts()) quadsParts(pw, nb, px, py, end);
-      else quadsIQ4_NL(pw, nb, px, py, end);
-      break;
+      return quadsIQ4_NL(pw, nb, px, py, end);
     case Type.MXFP4:
       return quadsMXFP4(pw, nb, px, py, end);
     default:
@@ -63,15 +61,16 @@ function quadsQ5_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
 }
 
 function quadsIQ4_NL(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return levelsBlocks(Type.IQ4_NL, true, w, nb, px, y, end);
+  }
   levelsBlocks(Type.IQ4_NL, false, w, nb, px, y, end);
 }
 
-// IQ4_NL inParts().
-function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) levelsBlocks(Type.IQ4_NL, true, w, nb, px, y, end);
-}
-
 function quadsMXFP4(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return levelsBlocks(Type.MXFP4, true, w, nb, px, y, end);
+  }
   levelsBlocks(Type.MXFP4, false, w, nb, px, y, end);
 }
 

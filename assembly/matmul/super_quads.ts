@@ -4,6 +4,7 @@
 // and so are the columns, never split, but for their sums (quadSums).
 
 import { Type } from "../abi";
+import { sumsPairs } from "../math/dot";
 import {
   EVEN,
   EVEN_NIBBLES,
@@ -36,7 +37,7 @@ import {
   topsOf,
   weighSigned,
 } from "./quad_runs";
-import { inParts, levelSeeds, levelsSupers } from "./quad_tables";
+import { levelSeeds, levelsSupers } from "./quad_tables";
 import { SUPER_SCALES } from "./super";
 
 /** `pairs` pairs of quads at pw times the column of `nb` super-blocks at px; results to f32 at py. */
@@ -54,9 +55,7 @@ export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usi
     case Type.Q6_K:
       return quadsQ6_K(pw, nb, px, py, end);
     case Type.IQ4_XS:
-      if (inParts()) quadsParts(pw, nb, px, py, end);
-      else quadsIQ4_XS(pw, nb, px, py, end);
-      break;
+      return quadsIQ4_XS(pw, nb, px, py, end);
     default:
       unreachable();
   }
@@ -64,9 +63,11 @@ export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usi
 
 /**
  * Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at px for quads: 16 i16 in the order 0 2 1 3 of
- * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; IQ4_XS has no minima, but seeds.
+ * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; IQ4_XS has no minima, but seeds,
+ * which SIGNS are spread with.
  */
 export function quadSums(type: i32, nb: i32, px: usize): void {
+  if (type == Type.IQ4_XS && sumsPairs()) return;
   const wide = isWide(type);
   let p = px + 8 * RUN + 4;
   for (let b = 0; b < nb; b++, p += SUPER) {
@@ -98,12 +99,10 @@ function quadsQ5_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
 }
 
 function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return levelsSupers(true, w, nb, px, y, end);
+  }
   levelsSupers(false, w, nb, px, y, end);
-}
-
-// IQ4_XS inParts().
-function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) levelsSupers(true, w, nb, px, y, end);
 }
 
 // Four minima of each row, in the high nibbles, times four sums, as in weigh().
