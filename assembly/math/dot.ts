@@ -59,10 +59,10 @@ export function fours(x: v128, q: v128, ones: v128): v128 {
   return i32x4.dot_i16x8_s(productPairs(x, q), ones);
 }
 
-/** From memory, like all masks; in the relaxed build. */
+/** From memory, like all masks. */
 @inline
 export function onesPairs(): v128 {
-  return ASC_FEATURE_RELAXED_SIMD ? v128.load(MASKS, 48) : i32x4.splat(0);
+  return v128.load(MASKS, 48);
 }
 
 /** Four f32 cut to integers. Finite and in range: then every engine gives the same. */

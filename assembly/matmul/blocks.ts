@@ -92,8 +92,8 @@ function rowsWithMins<T>(pw: usize, nbw: usize, rows: i32, nb: i32, px: usize, p
   }
 }
 
-// Codes of a block times activations at pq; four lanes to be added. `pairs` is sumsPairs(), known when running only: all of
-// the loop twice would be as fast, and seven times as much code more.
+// Codes of a block times activations at pq; four lanes to be added. `pairs` is sumsPairs(), asked for each block: a loop
+// for either would be as fast, and much more code.
 @inline
 function partial<T>(pairs: bool, p: usize, pq: usize, m: v128, ones: v128): v128 {
   const t = changetype<T>(<usize>0);
@@ -164,7 +164,7 @@ function dotRow<T>(p: usize, nb: i32, pq: usize): f32 {
   const step = codeBytes(kindOfBlock<T>(), 1);
   const m = t.mask();
   const pairs = sumsPairs();
-  const ones = onesPairs();
+  const ones = pairs ? onesPairs() : i32x4.splat(0);
   let pd = pq + codeBytes(kindOfBlock<T>(), nb);
   let ps = pd + ((<usize>nb) << 2);
   let sum: f32 = 0;
@@ -193,7 +193,7 @@ function dotRowWithMins<T>(p: usize, nb: i32, pq: usize): f32 {
   const step = codeBytes(kindOfBlock<T>(), 1);
   const m = t.mask();
   const pairs = sumsPairs();
-  const ones = onesPairs();
+  const ones = pairs ? onesPairs() : i32x4.splat(0);
   let pd = pq + codeBytes(kindOfBlock<T>(), nb);
   let ps = pd + ((<usize>nb) << 2);
   let sum: f32 = 0;
