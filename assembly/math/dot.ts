@@ -34,23 +34,29 @@ export function sumsPairs(): bool {
   return ASC_FEATURE_RELAXED_SIMD && wideDot() == WIDE_NONE;
 }
 
-/** acc + products of x (any sign) and q (0..127), in pairs, i16; for the relaxed build. The caller keeps sums within i16. */
-@inline
-export function dotPairs(x: v128, q: v128, acc: v128): v128 {
-  return i16x8.add(acc, productPairs(x, q));
-}
-
-/** The same without acc. */
+/** Products of x (any sign) and q (0..127; 0..128 where selfTest() is passed), in pairs, i16; for the relaxed build. */
 @inline
 export function productPairs(x: v128, q: v128): v128 {
   if (ASC_FEATURE_RELAXED_SIMD) return i16x8.relaxed_dot_i8x16_i7x16_s(x, q);
   else return unreachable();
 }
 
+/** acc + products of x (any sign) and q (0..127), in pairs, i16; for the relaxed build. The caller keeps sums within i16. */
+@inline
+export function dotPairs(x: v128, q: v128, acc: v128): v128 {
+  return i16x8.add(acc, productPairs(x, q));
+}
+
 /** acc + the sums of dotPairs(), two to an i32 lane; `ones` is onesPairs(). */
 @inline
 export function joinPairs(v: v128, acc: v128, ones: v128): v128 {
   return i32x4.add(acc, i32x4.dot_i16x8_s(v, ones));
+}
+
+/** Products as of productPairs(), four to an i32 lane; `ones` is onesPairs(). */
+@inline
+export function fours(x: v128, q: v128, ones: v128): v128 {
+  return i32x4.dot_i16x8_s(productPairs(x, q), ones);
 }
 
 /** From memory, like all masks. */

@@ -3,22 +3,36 @@
 //   SEEDED   A weight code q of a type with zero point z counts as q - z: the integer sum of a block starts at its
 //            seed, -z times the sum of the block's activations.
 //   SPLIT    Signed codes cannot stand on the 0..127 side of a relaxed dot, so there the activation does, in two parts:
-//            x = lo - 128 * hi, lo = x & 127, hi = its sign bit. Relaxed build only.
+//            x = lo - 128 * hi, lo = x & 127, hi = its sign bit. Relaxed build only, groups.
+//   SIGNS    The same for single columns: with s all bits where x is negative, w * x is |x| * (w ^ s), and |x| more where s is
+//            set. So a block's integer sum starts at the sum of |x| over its negative activations. |x| is 0..128, unsigned
+//            bytes; where the engine's dot takes signed bytes x stands for |x|, and s is 0.
 //   MINS     Q8_1: instead of a seed the f32 value d * sum, to be multiplied with the minimum of the weights.
 //
-//   column   for one row at a time:     codes, per block the code vectors; SPLIT: those of lo, then those of hi
+//   column   for one row at a time:     codes, per block the code vectors; SIGNS: |x|, then s
 //                                       | scales, one per block | seeds or sums, one per block
 //            for pairs of quads:        per block codes | scale | seed or sum, so that beside the weights one stream is read
 //   group    for eight rows at a time:  codes, per four bytes of a row [lane 0][lane 1][lane 2][lane 3]; the lanes are
 //                                       four columns, SPLIT: lo and hi of two columns; relaxed SEEDED also six columns
 //                                       | scales, one per block and lane | seeds or sums, one per block and lane
 
-import { VECTORS, bytes, interleaveHigh, interleaveLow, storeTransposed, sums4, sumI32 } from "../math/dot";
+import {
+  VECTORS,
+  WIDE_SIGNED,
+  bytes,
+  interleaveHigh,
+  interleaveLow,
+  storeTransposed,
+  sums4,
+  sumI32,
+  wideDot,
+} from "../math/dot";
 import { f16ToF32, f16x4ToF32 } from "../math/f16";
 
 export const SEEDED: i32 = 0;
 export const SPLIT: i32 = 1;
 export const MINS: i32 = 2;
+export const SIGNS: i32 = 3;
 
 /** Bytes of the scale and the seed or sum of a block. */
 export const BLOCK_SCALES: usize = 8;
@@ -44,7 +58,8 @@ const PARTS = memory.data<u32>([
 /** Bytes of the codes of a column. */
 @inline
 export function codeBytes(kind: i32, nb: i32): usize {
-  return (<usize>nb * VECTORS) << (kind == SPLIT ? 5 : 4);
+  const twice = ASC_FEATURE_RELAXED_SIMD && (kind == SPLIT || kind == SIGNS);
+  return (<usize>nb * VECTORS) << (twice ? 5 : 4);
 }
 
 /** Bytes of a column of `nb` blocks, for rows and for quads alike. */
@@ -99,14 +114,38 @@ export function expandColumn(p: usize, nb: i32, zero: i32, kind: i32, quads: boo
   for (let b = 0; b < nb; b++, p += blockBytes(kind), px += step, pd += next, ps += next) {
     const q = p + codesAt(kind);
     store<f32>(pd, f16ToF32(load<u16>(p)));
+    if (ASC_FEATURE_RELAXED_SIMD && kind == SIGNS) {
+      store<i32>(ps, expandSigns(q, px));
+      continue;
+    }
     if (kind == MINS) store<f32>(ps, f16ToF32(load<u16>(p, 2)));
     else store<i32>(ps, -zero * sumI32(partialSums(q)));
-    for (let i = 0; i < VECTORS; i++) {
-      const v = bytes(q, i);
-      v128.store(px + ((<usize>i) << 4), kind == SPLIT ? lo(v) : v);
-      if (kind == SPLIT) v128.store(px + ((<usize>(i + VECTORS)) << 4), hi(v));
-    }
+    for (let i = 0; i < VECTORS; i++) v128.store(px + ((<usize>i) << 4), bytes(q, i));
   }
+}
+
+/** SIGNS of the 32 activations at p: magnitudes, then masks to px; returns the sum of magnitudes under the masks. */
+export function expandSigns(p: usize, px: usize): i32 {
+  const a = v128.load(p);
+  const b = v128.load(p, 16);
+  if (wideDot() == WIDE_SIGNED) {
+    v128.store(px, a);
+    v128.store(px, b, 16);
+    v128.store(px, i32x4.splat(0), 32);
+    v128.store(px, i32x4.splat(0), 48);
+    return 0;
+  }
+  const s = signs(a);
+  const t = signs(b);
+  const u = magnitudes(a);
+  const v = magnitudes(b);
+  v128.store(px, u);
+  v128.store(px, v, 16);
+  v128.store(px, s, 32);
+  v128.store(px, t, 48);
+  const low = i16x8.extadd_pairwise_i8x16_u(v128.and(u, s));
+  const high = i16x8.extadd_pairwise_i8x16_u(v128.and(v, t));
+  return sumI32(i32x4.extadd_pairwise_i16x8_s(i16x8.add(low, high)));
 }
 
 /** Columns of a group. */

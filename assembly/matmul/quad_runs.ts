@@ -55,38 +55,36 @@ export function oddOf(x: usize): v128 {
 
 /** acc += codes of four rows (0..127) times four activations; of the baseline build `e` holds the even ones, `o` the odd. */
 @inline
-export function dotFour(e: v128, o: v128, q: v128, acc: v128, even: v128, pairs: bool): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return pairs ? dotPairs(e, q, acc) : dotq(e, q, acc);
+export function dotFour(e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return dotq(e, q, acc);
   else return dotq(o, i16x8.shr_u(q, 8), dotq(e, v128.and(q, even), acc));
-}
-
-/** The first of a sum: in pairs without acc. */
-@inline
-export function firstFour(e: v128, o: v128, q: v128, acc: v128, even: v128, pairs: bool): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return pairs ? productPairs(e, q) : dotq(e, q, acc);
-  else return dotFour(e, o, q, acc, even, false);
 }
 
 // High nibbles of four rows, or 16 times them in their places, times four activations; `nibbles`: those of even bytes.
 @inline
-function dotHigh(
-  e: v128,
-  o: v128,
-  v: v128,
-  acc: v128,
-  m: v128,
-  nibbles: v128,
-  inPlace: bool,
-  pairs: bool,
-): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) {
-    return dotFour(e, o, inPlace ? v128.andnot(v, m) : bitsFrom(v, 4, m), acc, m, pairs);
-  } else return dotq(o, i16x8.shr_u(v, 12), dotq(e, bitsFrom(v, 4, nibbles), acc));
+function dotHigh(e: v128, o: v128, v: v128, acc: v128, m: v128, nibbles: v128, inPlace: bool): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return dotq(e, inPlace ? v128.andnot(v, m) : bitsFrom(v, 4, m), acc);
+  else return dotq(o, i16x8.shr_u(v, 12), dotq(e, bitsFrom(v, 4, nibbles), acc));
 }
 
-// The first of a sum.
+// The same two in pairs or not, and the first ones of a sum, which in pairs needs no acc.
 @inline
-function firstHigh(
+function nextFour(pairs: bool, e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD && pairs) return dotPairs(e, q, acc);
+  else return dotFour(e, o, q, acc, even);
+}
+
+
+@inline
+function firstFour(pairs: bool, e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD && pairs) return productPairs(e, q);
+  else return dotFour(e, o, q, acc, even);
+}
+
+
+@inline
+function nextHigh(
+  pairs: bool,
   e: v128,
   o: v128,
   v: v128,
@@ -94,10 +92,25 @@ function firstHigh(
   m: v128,
   nibbles: v128,
   inPlace: bool,
+): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD && pairs) return dotPairs(e, bitsFrom(v, 4, m), acc);
+  else return dotHigh(e, o, v, acc, m, nibbles, inPlace);
+}
+
+
+@inline
+function firstHigh(
   pairs: bool,
+  e: v128,
+  o: v128,
+  v: v128,
+  acc: v128,
+  m: v128,
+  nibbles: v128,
+  inPlace: bool,
 ): v128 {
   if (ASC_FEATURE_RELAXED_SIMD && pairs) return productPairs(e, bitsFrom(v, 4, m));
-  else return dotHigh(e, o, v, acc, m, nibbles, inPlace, pairs);
+  else return dotHigh(e, o, v, acc, m, nibbles, inPlace);
 }
 
 /** One term of four rows: integer sums times the scales, times that of the activations. */
@@ -193,89 +206,89 @@ export function runsOf(type: i32, inPlace: bool, pairs: bool, w: usize, nb: i32,
             b = v128.load(p, 16);
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = firstFour(e, o, v128.and(a, m), i, even, pairs);
-            j = firstFour(e, o, v128.and(b, m), j, even, pairs);
+            i = firstFour(pairs, e, o, v128.and(a, m), i, even);
+            j = firstFour(pairs, e, o, v128.and(b, m), j, even);
             c = v128.load(p, 32);
             d = v128.load(p, 48);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            k = firstFour(e, o, v128.and(c, m), k, even, pairs);
-            l = firstFour(e, o, v128.and(d, m), l, even, pairs);
+            k = firstFour(pairs, e, o, v128.and(c, m), k, even);
+            l = firstFour(pairs, e, o, v128.and(d, m), l, even);
             e = v128.load32_splat(x + X16 + 4);
             o = oddOf(x + X16 + 4);
-            i = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), i, even, pairs);
-            j = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), j, even, pairs);
+            i = nextFour(pairs, e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), i, even);
+            j = nextFour(pairs, e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), j, even);
             let topA = bitsFrom(c, 2, m08);
             let topB = bitsFrom(d, 2, m08);
             a = v128.load(p, 64);
             b = v128.load(p, 80);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            k = dotFour(e, o, v128.and(a, m), k, even, pairs);
-            l = dotFour(e, o, v128.and(b, m), l, even, pairs);
+            k = nextFour(pairs, e, o, v128.and(a, m), k, even);
+            l = nextFour(pairs, e, o, v128.and(b, m), l, even);
             c = v128.load(p, 96);
             d = v128.load(p, 112);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotFour(e, o, v128.and(c, m), i, even, pairs);
-            j = dotFour(e, o, v128.and(d, m), j, even, pairs);
+            i = nextFour(pairs, e, o, v128.and(c, m), i, even);
+            j = nextFour(pairs, e, o, v128.and(d, m), j, even);
             e = v128.load32_splat(x + X16 + 8);
             o = oddOf(x + X16 + 8);
-            k = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), k, even, pairs);
-            l = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), l, even, pairs);
+            k = nextFour(pairs, e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), k, even);
+            l = nextFour(pairs, e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), l, even);
             topA = v128.or(topA, bitsFrom(c, 1, m10));
             topB = v128.or(topB, bitsFrom(d, 1, m10));
             a = v128.load(p, 128);
             b = v128.load(p, 144);
             e = v128.load32_splat(x + X16);
             o = oddOf(x + X16);
-            i = dotFour(e, o, v128.and(a, m), i, even, pairs);
-            j = dotFour(e, o, v128.and(b, m), j, even, pairs);
+            i = nextFour(pairs, e, o, v128.and(a, m), i, even);
+            j = nextFour(pairs, e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 12);
             o = oddOf(x + X16 + 12);
-            k = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), topA), k, even, pairs);
-            l = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), topB), l, even, pairs);
+            k = nextFour(pairs, e, o, v128.or(bitsFrom(a, 5, m07), topA), k, even);
+            l = nextFour(pairs, e, o, v128.or(bitsFrom(b, 5, m07), topB), l, even);
           } else {
             a = v128.load(p);
             b = v128.load(p, 16);
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = firstFour(e, o, v128.and(a, m), i, even, pairs);
-            j = firstFour(e, o, v128.and(b, m), j, even, pairs);
+            i = firstFour(pairs, e, o, v128.and(a, m), i, even);
+            j = firstFour(pairs, e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16);
             o = oddOf(x + X16);
-            k = firstHigh(e, o, a, k, m, nibbles, inPlace, pairs);
-            l = firstHigh(e, o, b, l, m, nibbles, inPlace, pairs);
+            k = firstHigh(pairs, e, o, a, k, m, nibbles, inPlace);
+            l = firstHigh(pairs, e, o, b, l, m, nibbles, inPlace);
             a = v128.load(p, 32);
             b = v128.load(p, 48);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            i = dotFour(e, o, v128.and(a, m), i, even, pairs);
-            j = dotFour(e, o, v128.and(b, m), j, even, pairs);
+            i = nextFour(pairs, e, o, v128.and(a, m), i, even);
+            j = nextFour(pairs, e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 4);
             o = oddOf(x + X16 + 4);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace, pairs);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace, pairs);
+            k = nextHigh(pairs, e, o, a, k, m, nibbles, inPlace);
+            l = nextHigh(pairs, e, o, b, l, m, nibbles, inPlace);
             a = v128.load(p, 64);
             b = v128.load(p, 80);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            i = dotFour(e, o, v128.and(a, m), i, even, pairs);
-            j = dotFour(e, o, v128.and(b, m), j, even, pairs);
+            i = nextFour(pairs, e, o, v128.and(a, m), i, even);
+            j = nextFour(pairs, e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 8);
             o = oddOf(x + X16 + 8);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace, pairs);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace, pairs);
+            k = nextHigh(pairs, e, o, a, k, m, nibbles, inPlace);
+            l = nextHigh(pairs, e, o, b, l, m, nibbles, inPlace);
             a = v128.load(p, 96);
             b = v128.load(p, 112);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotFour(e, o, v128.and(a, m), i, even, pairs);
-            j = dotFour(e, o, v128.and(b, m), j, even, pairs);
+            i = nextFour(pairs, e, o, v128.and(a, m), i, even);
+            j = nextFour(pairs, e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 12);
             o = oddOf(x + X16 + 12);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace, pairs);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace, pairs);
+            k = nextHigh(pairs, e, o, a, k, m, nibbles, inPlace);
+            l = nextHigh(pairs, e, o, b, l, m, nibbles, inPlace);
           }
           if (ASC_FEATURE_RELAXED_SIMD && pairs) {
             i = five ? i32x4.add(i32x4.dot_i16x8_s(i, ones), i32x4.dot_i16x8_s(k, ones)) : i32x4.dot_i16x8_s(i16x8.add(i, k), ones);

@@ -8,11 +8,11 @@
 // one quad of a pair is done with the other, in step: an engine may make one operation of 256 bits out of both.
 
 import { Type } from "../abi";
-import { WIDE_NONE, dotq, sumsPairs, wideBias, wideDot } from "../math/dot";
+import { dotq, joinPairs, onesPairs, productPairs, sumsPairs, wideBias } from "../math/dot";
 import { LIFT, LIFTED, lowered, quadMask } from "../quants/quad";
 import { BLOCK_SCALES } from "./columns";
 import { highInPlace, runsOf, term } from "./quad_runs";
-import { inParts, levelsBlocks } from "./quad_tables";
+import { levelsBlocks } from "./quad_tables";
 import { lane0, lane1, lane2, lane3 } from "./tile";
 
 /** `pairs` pairs of quads at pw times the column of `nb` blocks at px; results to f32 at py. */
@@ -28,11 +28,13 @@ export function dotQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, p
     case Type.Q5_1:
       return quadsQ5_1(pw, nb, px, py, end);
     case Type.Q8_0:
-      return wideDot() == WIDE_NONE ? quadsQ8_0(pw, nb, px, py, end) : quadsWide(pw, nb, px, py, end);
-    case Type.IQ4_NL:
-      if (inParts()) quadsParts(pw, nb, px, py, end);
-      else quadsIQ4_NL(pw, nb, px, py, end);
+      if (ASC_FEATURE_RELAXED_SIMD) {
+        if (sumsPairs()) quadsSigns(pw, nb, px, py, end);
+        else quadsWide(pw, nb, px, py, end);
+      } else quadsQ8_0(pw, nb, px, py, end);
       break;
+    case Type.IQ4_NL:
+      return quadsIQ4_NL(pw, nb, px, py, end);
     case Type.MXFP4:
       return quadsMXFP4(pw, nb, px, py, end);
     default:
@@ -41,147 +43,176 @@ export function dotQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, p
 }
 
 function quadsQ4_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_0, true, false, w, nb, px, y, end);
-  else if (sumsPairs()) runsOf(Type.Q4_0, false, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_0, false, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return runsOf(Type.Q4_0, false, true, w, nb, px, y, end);
+    if (highInPlace()) return runsOf(Type.Q4_0, true, false, w, nb, px, y, end);
+  }
+  runsOf(Type.Q4_0, false, false, w, nb, px, y, end);
 }
 
 function quadsQ4_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_1, true, false, w, nb, px, y, end);
-  else if (sumsPairs()) runsOf(Type.Q4_1, false, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_1, false, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return runsOf(Type.Q4_1, false, true, w, nb, px, y, end);
+    if (highInPlace()) return runsOf(Type.Q4_1, true, false, w, nb, px, y, end);
+  }
+  runsOf(Type.Q4_1, false, false, w, nb, px, y, end);
 }
 
 function quadsQ5_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (sumsPairs()) runsOf(Type.Q5_0, false, true, w, nb, px, y, end);
-  else runsOf(Type.Q5_0, false, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return runsOf(Type.Q5_0, false, true, w, nb, px, y, end);
+  }
+  runsOf(Type.Q5_0, false, false, w, nb, px, y, end);
 }
 
 function quadsQ5_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (sumsPairs()) runsOf(Type.Q5_1, false, true, w, nb, px, y, end);
-  else runsOf(Type.Q5_1, false, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return runsOf(Type.Q5_1, false, true, w, nb, px, y, end);
+  }
+  runsOf(Type.Q5_1, false, false, w, nb, px, y, end);
 }
 
 function quadsIQ4_NL(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return levelsBlocks(Type.IQ4_NL, true, w, nb, px, y, end);
+  }
   levelsBlocks(Type.IQ4_NL, false, w, nb, px, y, end);
 }
 
-// IQ4_NL inParts().
-function quadsParts(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (ASC_FEATURE_RELAXED_SIMD) levelsBlocks(Type.IQ4_NL, true, w, nb, px, y, end);
-}
-
 function quadsMXFP4(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return levelsBlocks(Type.MXFP4, true, w, nb, px, y, end);
+  }
   levelsBlocks(Type.MXFP4, false, w, nb, px, y, end);
 }
 
-// Four signed weights of each row times lo of the activations (relaxed), or their even and odd ones (baseline).
+// Four signed weights of each row times even and odd activations.
 @inline
 function signedFour(v: v128, e: v128, o: v128, acc: v128): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return dotq(v, e, acc);
-  else return dotq(i16x8.shr_s(v, 8), o, dotq(i16x8.shr_s(i16x8.shl(v, 8), 8), e, acc));
+  return dotq(i16x8.shr_s(v, 8), o, dotq(i16x8.shr_s(i16x8.shl(v, 8), 8), e, acc));
 }
 
-// The same times hi of the activations, in the relaxed build only.
-@inline
-function highFour(v: v128, o: v128, acc: v128): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return dotq(v, o, acc);
-  else return acc;
-}
-
-// Where activations 4t .. 4t + 3, or the even ones of them, stand.
-@inline
-function placeOf(t: i32): usize {
-  return <usize>(4 * t + (ASC_FEATURE_RELAXED_SIMD || t < 4 ? 0 : 16));
-}
-
-// lo - 128 * hi
-@inline
-function joined(lo: v128, hi: v128): v128 {
-  return ASC_FEATURE_RELAXED_SIMD ? i32x4.sub(lo, i32x4.shl(hi, 7)) : lo;
-}
-
+// Q8_0 in the baseline build.
 function quadsQ8_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const last = px + <usize>nb * (64 + BLOCK_SCALES);
-  // relaxed: lo of all, then hi; baseline: even ones of 16, then odd ones
-  const second: usize = ASC_FEATURE_RELAXED_SIMD ? 32 : 16;
   for (; y < end; y += 32) {
     let sum = f32x4.splat(0);
     let other = sum;
     for (let x = px; x < last; x += 64 + BLOCK_SCALES, w += 272) {
       let i = i32x4.splat(0);
       let j = i;
-      let k = i;
-      let l = i;
       let v = v128.load(w, 16);
       let u = v128.load(w, 32);
-      let e = v128.load32_splat(x + placeOf(0));
-      let o = v128.load32_splat(x + placeOf(0) + second);
+      let e = v128.load32_splat(x);
+      let o = v128.load32_splat(x, 16);
       i = signedFour(v, e, o, i);
       j = signedFour(u, e, o, j);
-      k = highFour(v, o, k);
-      l = highFour(u, o, l);
       v = v128.load(w, 48);
       u = v128.load(w, 64);
-      e = v128.load32_splat(x + placeOf(1));
-      o = v128.load32_splat(x + placeOf(1) + second);
+      e = v128.load32_splat(x, 4);
+      o = v128.load32_splat(x, 20);
       i = signedFour(v, e, o, i);
       j = signedFour(u, e, o, j);
-      k = highFour(v, o, k);
-      l = highFour(u, o, l);
       v = v128.load(w, 80);
       u = v128.load(w, 96);
-      e = v128.load32_splat(x + placeOf(2));
-      o = v128.load32_splat(x + placeOf(2) + second);
+      e = v128.load32_splat(x, 8);
+      o = v128.load32_splat(x, 24);
       i = signedFour(v, e, o, i);
       j = signedFour(u, e, o, j);
-      k = highFour(v, o, k);
-      l = highFour(u, o, l);
       v = v128.load(w, 112);
       u = v128.load(w, 128);
-      e = v128.load32_splat(x + placeOf(3));
-      o = v128.load32_splat(x + placeOf(3) + second);
+      e = v128.load32_splat(x, 12);
+      o = v128.load32_splat(x, 28);
       i = signedFour(v, e, o, i);
       j = signedFour(u, e, o, j);
-      k = highFour(v, o, k);
-      l = highFour(u, o, l);
       v = v128.load(w, 144);
       u = v128.load(w, 160);
-      e = v128.load32_splat(x + placeOf(4));
-      o = v128.load32_splat(x + placeOf(4) + second);
+      e = v128.load32_splat(x, 32);
+      o = v128.load32_splat(x, 48);
       i = signedFour(v, e, o, i);
       j = signedFour(u, e, o, j);
-      k = highFour(v, o, k);
-      l = highFour(u, o, l);
       v = v128.load(w, 176);
       u = v128.load(w, 192);
-      e = v128.load32_splat(x + placeOf(5));
-      o = v128.load32_splat(x + placeOf(5) + second);
+      e = v128.load32_splat(x, 36);
+      o = v128.load32_splat(x, 52);
       i = signedFour(v, e, o, i);
       j = signedFour(u, e, o, j);
-      k = highFour(v, o, k);
-      l = highFour(u, o, l);
       v = v128.load(w, 208);
       u = v128.load(w, 224);
-      e = v128.load32_splat(x + placeOf(6));
-      o = v128.load32_splat(x + placeOf(6) + second);
+      e = v128.load32_splat(x, 40);
+      o = v128.load32_splat(x, 56);
       i = signedFour(v, e, o, i);
       j = signedFour(u, e, o, j);
-      k = highFour(v, o, k);
-      l = highFour(u, o, l);
       v = v128.load(w, 240);
       u = v128.load(w, 256);
-      e = v128.load32_splat(x + placeOf(7));
-      o = v128.load32_splat(x + placeOf(7) + second);
+      e = v128.load32_splat(x, 44);
+      o = v128.load32_splat(x, 60);
       i = signedFour(v, e, o, i);
       j = signedFour(u, e, o, j);
-      k = highFour(v, o, k);
-      l = highFour(u, o, l);
       const dx = v128.load32_splat(x + 64);
-      sum = f32x4.add(sum, term(joined(i, k), lowered(v128.load16x4_s(w), lifted, lift), dx));
-      other = f32x4.add(other, term(joined(j, l), lowered(v128.load16x4_s(w, 8), lifted, lift), dx));
+      sum = f32x4.add(sum, term(i, lowered(v128.load16x4_s(w), lifted, lift), dx));
+      other = f32x4.add(other, term(j, lowered(v128.load16x4_s(w, 8), lifted, lift), dx));
+    }
+    v128.store(y, sum);
+    v128.store(y, other, 16);
+  }
+}
+
+// Four signed weights of each row times magnitudes x under the masks s (SIGNS), in pairs: one pair is all that fits i16.
+@inline
+function signsFour(v: v128, s: v128, x: v128, acc: v128, ones: v128): v128 {
+  return joinPairs(productPairs(v128.xor(v, s), x), acc, ones);
+}
+
+// Q8_0 with a SIGNS column, where dots are rows of instructions (relaxed build only).
+function quadsSigns(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  const ones = onesPairs();
+  const lifted = quadMask(LIFTED);
+  const lift = quadMask(LIFT);
+  const last = px + <usize>nb * (64 + BLOCK_SCALES);
+  for (; y < end; y += 32) {
+    let sum = f32x4.splat(0);
+    let other = sum;
+    for (let x = px; x < last; x += 64 + BLOCK_SCALES, w += 272) {
+      let i = v128.load32_splat(x, 68);
+      let j = i;
+      let e = v128.load32_splat(x);
+      let s = v128.load32_splat(x, 32);
+      i = signsFour(v128.load(w, 16), s, e, i, ones);
+      j = signsFour(v128.load(w, 32), s, e, j, ones);
+      e = v128.load32_splat(x, 4);
+      s = v128.load32_splat(x, 36);
+      i = signsFour(v128.load(w, 48), s, e, i, ones);
+      j = signsFour(v128.load(w, 64), s, e, j, ones);
+      e = v128.load32_splat(x, 8);
+      s = v128.load32_splat(x, 40);
+      i = signsFour(v128.load(w, 80), s, e, i, ones);
+      j = signsFour(v128.load(w, 96), s, e, j, ones);
+      e = v128.load32_splat(x, 12);
+      s = v128.load32_splat(x, 44);
+      i = signsFour(v128.load(w, 112), s, e, i, ones);
+      j = signsFour(v128.load(w, 128), s, e, j, ones);
+      e = v128.load32_splat(x, 16);
+      s = v128.load32_splat(x, 48);
+      i = signsFour(v128.load(w, 144), s, e, i, ones);
+      j = signsFour(v128.load(w, 160), s, e, j, ones);
+      e = v128.load32_splat(x, 20);
+      s = v128.load32_splat(x, 52);
+      i = signsFour(v128.load(w, 176), s, e, i, ones);
+      j = signsFour(v128.load(w, 192), s, e, j, ones);
+      e = v128.load32_splat(x, 24);
+      s = v128.load32_splat(x, 56);
+      i = signsFour(v128.load(w, 208), s, e, i, ones);
+      j = signsFour(v128.load(w, 224), s, e, j, ones);
+      e = v128.load32_splat(x, 28);
+      s = v128.load32_splat(x, 60);
+      i = signsFour(v128.load(w, 240), s, e, i, ones);
+      j = signsFour(v128.load(w, 256), s, e, j, ones);
+      const dx = v128.load32_splat(x + 64);
+      sum = f32x4.add(sum, term(i, lowered(v128.load16x4_s(w), lifted, lift), dx));
+      other = f32x4.add(other, term(j, lowered(v128.load16x4_s(w, 8), lifted, lift), dx));
     }
     v128.store(y, sum);
     v128.store(y, other, 16);

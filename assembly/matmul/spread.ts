@@ -4,35 +4,33 @@ import { Type } from "../abi";
 import { WIDE_NONE, pairsVectors, wideDot, wideZero } from "../math/dot";
 import { hasLevels, hasMin, levelZero } from "../quants/quad_types";
 import { kindOf, zeroPoint } from "./blocks";
-import { SEEDED } from "./columns";
+import { SEEDED, SIGNS, SPLIT } from "./columns";
 import { panelLevelZero } from "./quad_panel";
 import { isSplit } from "./super";
 import { MINIMA, NO_WEIGHTS, ZERO_POINT } from "./super_tile";
 
-// Signed codes in quads as the second operand of a dot: of one that takes any byte, or levels with what they need added.
+// Signed codes in quads as the second operand of a dot that takes any byte: levels with what they need added.
 @inline
-function isUnsplit(type: i32, quads: bool, panels: bool): bool {
-  return (
-    quads &&
-    (hasLevels(type) || type == Type.Q8_0) &&
-    (wideDot() != WIDE_NONE || (hasLevels(type) && !panels))
-  );
+function isUnsplit(type: i32, quads: bool): bool {
+  return quads && (hasLevels(type) || type == Type.Q8_0) && wideDot() != WIDE_NONE;
 }
 
 /** Kind of the columns of blocks of 32 (matmul/columns.ts). */
 export function spreadFor(type: i32, quads: bool, panels: bool): i32 {
-  return isUnsplit(type, quads, panels) ? SEEDED : kindOf(type);
+  if (isUnsplit(type, quads)) return SEEDED;
+  const kind = kindOf(type);
+  return ASC_FEATURE_RELAXED_SIMD && kind == SPLIT && !panels ? SIGNS : kind;
 }
 
 /** The code of 0 in such blocks. */
 export function zeroFor(type: i32, quads: bool, panels: bool): i32 {
   if (quads && hasLevels(type)) return panels ? panelLevelZero() : levelZero();
-  return isUnsplit(type, quads, panels) ? wideZero() : zeroPoint(type);
+  return isUnsplit(type, quads) ? wideZero() : zeroPoint(type);
 }
 
-/** Are columns of super-blocks split? */
+/** Are columns of super-blocks split: panels in two parts, single ones in magnitudes and signs? */
 export function splitFor(type: i32, quads: bool, panels: bool): bool {
-  return isSplit(type) && !isUnsplit(type, quads, panels);
+  return isSplit(type) && !isUnsplit(type, quads);
 }
 
 /** May panels take two groups of columns at once? */

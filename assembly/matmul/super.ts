@@ -4,8 +4,8 @@
 // integer sum * (d * activation scale), with minima less integer sum of minima * (dmin * activation scale). Nothing is
 // fused.
 //
-//   column: per super-block codes in dot order, for signed codes split as in matmul/columns.ts but per 16: lo, then hi
-//           | scale f32 | sums of 16 activations, 16 i16
+//   column: per super-block codes in dot order | scale f32 | sums of 16 activations, 16 i16
+//           for signed codes SIGNS (matmul/columns.ts), per run of 32 | scale f32 | seeds, one per run
 
 import { Type } from "../abi";
 import { dotq, signedCodes, sumI32, sums4, unsignedCodes } from "../math/dot";
@@ -16,34 +16,35 @@ import { Q4_K } from "../quants/q4_k";
 import { Q5_K } from "../quants/q5_k";
 import { Q6_K } from "../quants/q6_k";
 import { nextScales } from "../quants/super";
-import { hi, lo } from "./columns";
+import { expandSigns } from "./columns";
 
 const BYTES: usize = 292;
 
 /** Bytes of the scale and the sums of a super-block of a column. */
 export const SUPER_SCALES: usize = 36;
 
-/** True when the activations must be split for weights of a type in file order. */
+/** True when weights of a type in file order need the activations' signs apart. */
 export function isSplit(type: i32): bool {
   return ASC_FEATURE_RELAXED_SIMD && type == Type.IQ4_XS;
 }
 
 // Bytes of 16 activations.
 @inline
-function groupBytes(split: bool): usize {
-  return split || !ASC_FEATURE_RELAXED_SIMD ? 32 : 16;
+function groupBytes(signs: bool): usize {
+  return signs || !ASC_FEATURE_RELAXED_SIMD ? 32 : 16;
 }
 
 /** Bytes of a column of `nb` super-blocks. */
-export function superColumnBytes(split: bool, nb: i32): usize {
-  return <usize>nb * (16 * groupBytes(split) + SUPER_SCALES);
+export function superColumnBytes(signs: bool, nb: i32): usize {
+  return <usize>nb * (16 * groupBytes(signs) + SUPER_SCALES);
 }
 
 /** One column of `nb` super-blocks at p to px. */
-export function expandSuper(p: usize, nb: i32, split: bool, px: usize): void {
-  const step = groupBytes(split);
+export function expandSuper(p: usize, nb: i32, signs: bool, px: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD && signs) return expandSuperSigns(p, nb, px);
+  const step = groupBytes(false);
   for (let b = 0; b < nb; b++, p += BYTES, px += SUPER_SCALES) {
-    for (let j: usize = 4; j < 260; j += 16, px += step) expand16(v128.load(p + j), px, split);
+    for (let j: usize = 4; j < 260; j += 16, px += step) expand16(v128.load(p + j), px);
     store<f32>(px, load<f32>(p));
     v128.store(px, v128.load(p, 260), 4);
     v128.store(px, v128.load(p, 276), 20);
@@ -52,13 +53,20 @@ export function expandSuper(p: usize, nb: i32, split: bool, px: usize): void {
 
 
 @inline
-function expand16(v: v128, px: usize, split: bool): void {
-  if (ASC_FEATURE_RELAXED_SIMD) {
-    v128.store(px, split ? lo(v) : v);
-    if (split) v128.store(px, hi(v), 16);
-  } else {
+function expand16(v: v128, px: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) v128.store(px, v);
+  else {
     v128.store(px, signedCodes(v, 0));
     v128.store(px, signedCodes(v, 1), 16);
+  }
+}
+
+function expandSuperSigns(p: usize, nb: i32, px: usize): void {
+  for (let b = 0; b < nb; b++, p += BYTES, px += SUPER_SCALES) {
+    for (let j: usize = 0, ps = px + 516; j < 256; j += 32, px += 64, ps += 4) {
+      store<i32>(ps, expandSigns(p + 4 + j, px));
+    }
+    store<f32>(px, load<f32>(p));
   }
 }
 
@@ -95,17 +103,24 @@ function rowsOf<T>(pw: usize, nbw: usize, rows: i32, nb: i32, px: usize, py: usi
     store<f32>(py, dotRow<T>(pw, nb, px));
 }
 
+// Is a column for T SIGNS?
+@inline
+function hasSigns<T>(): bool {
+  return ASC_FEATURE_RELAXED_SIMD && changetype<T>(<usize>0).signed();
+}
+
 
 @inline
 function dotRow<T>(p: usize, nb: i32, px: usize): f32 {
   const t = changetype<T>(<usize>0);
-  const half: usize = 8 * groupBytes(ASC_FEATURE_RELAXED_SIMD && t.signed());
+  const half: usize = 8 * groupBytes(hasSigns<T>());
   let sum: f32 = 0;
   for (let b = 0; b < nb; b++, p += t.bytes(), px += SUPER_SCALES) {
     const ps = px + 2 * half + 4;
     let scales = t.scales(p);
-    let acc = t.zero() != 0 ? weighted(scales, ps) : i32x4.splat(0);
-    acc = i32x4.mul(acc, i32x4.splat(-t.zero()));
+    let acc = i32x4.splat(0);
+    if (hasSigns<T>()) acc = weightedSeeds(scales, ps);
+    else if (t.zero() != 0) acc = i32x4.mul(weighted(scales, ps), i32x4.splat(-t.zero()));
     // rolled: long straight code is spilled on older engines
     for (let i = 0; i < 2; i++, px += half) {
       acc = i32x4.add(acc, halfSum<T>(p, i, px, scales));
@@ -126,30 +141,49 @@ function weighted(s: v128, ps: usize): v128 {
   return i32x4.add(a, i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(s), v128.load(ps, 16)));
 }
 
+// The same of eight bytes and the eight seeds at ps.
+@inline
+function weightedSeeds(s: v128, ps: usize): v128 {
+  const v = i16x8.extend_low_i8x16_s(s);
+  const a = i32x4.mul(i32x4.extend_low_i16x8_s(v), v128.load(ps));
+  return i32x4.add(a, i32x4.mul(i32x4.extend_high_i16x8_s(v), v128.load(ps, 16)));
+}
+
+// Where activations of group h of run j stand in a half.
+@inline
+function placeOf<T>(j: i32, h: i32): usize {
+  return 2 * <usize>j * groupBytes(hasSigns<T>()) + <usize>h * groupBytes(false);
+}
+
 // Half a super-block: four lanes that add up to the sum of scale * codes * activations.
 @inline
 function halfSum<T>(p: usize, half: i32, px: usize, scales: v128): v128 {
   const t = changetype<T>(<usize>0);
-  const g = groupBytes(ASC_FEATURE_RELAXED_SIMD && t.signed());
   const s = i16x8.extend_low_i8x16_s(scales);
-  const a0 = group<T>(p, half, 0, 0, px);
-  const a1 = group<T>(p, half, 0, 1, px + g);
-  const b0 = group<T>(p, half, 1, 0, px + 2 * g);
-  const b1 = group<T>(p, half, 1, 1, px + 3 * g);
+  const a0 = group<T>(p, half, 0, 0, px + placeOf<T>(0, 0));
+  const a1 = group<T>(p, half, 0, 1, px + placeOf<T>(0, 1));
+  const b0 = group<T>(p, half, 1, 0, px + placeOf<T>(1, 0));
+  const b1 = group<T>(p, half, 1, 1, px + placeOf<T>(1, 1));
   if (t.wide()) {
-    const c = i32x4.add(group<T>(p, half, 2, 0, px + 4 * g), group<T>(p, half, 2, 1, px + 5 * g));
-    const d = i32x4.add(group<T>(p, half, 3, 0, px + 6 * g), group<T>(p, half, 3, 1, px + 7 * g));
+    const c = i32x4.add(
+      group<T>(p, half, 2, 0, px + placeOf<T>(2, 0)),
+      group<T>(p, half, 2, 1, px + placeOf<T>(2, 1)),
+    );
+    const d = i32x4.add(
+      group<T>(p, half, 3, 0, px + placeOf<T>(3, 0)),
+      group<T>(p, half, 3, 1, px + placeOf<T>(3, 1)),
+    );
     return i32x4.mul(sums4(i32x4.add(a0, a1), i32x4.add(b0, b1), c, d), i32x4.extend_low_i16x8_s(s));
   }
   const low = i32x4.mul(sums4(a0, a1, b0, b1), i32x4.extend_low_i16x8_s(s));
-  const c0 = group<T>(p, half, 2, 0, px + 4 * g);
-  const c1 = group<T>(p, half, 2, 1, px + 5 * g);
-  const d0 = group<T>(p, half, 3, 0, px + 6 * g);
-  const d1 = group<T>(p, half, 3, 1, px + 7 * g);
+  const c0 = group<T>(p, half, 2, 0, px + placeOf<T>(2, 0));
+  const c1 = group<T>(p, half, 2, 1, px + placeOf<T>(2, 1));
+  const d0 = group<T>(p, half, 3, 0, px + placeOf<T>(3, 0));
+  const d1 = group<T>(p, half, 3, 1, px + placeOf<T>(3, 1));
   return i32x4.add(low, i32x4.mul(sums4(c0, c1, d0, d1), i32x4.extend_high_i16x8_s(s)));
 }
 
-// 16 codes times 16 activations; four lanes to be added.
+// 16 codes times 16 activations at px; four lanes to be added.
 @inline
 function group<T>(p: usize, half: i32, j: i32, h: i32, px: usize): v128 {
   const t = changetype<T>(<usize>0);
@@ -157,7 +191,7 @@ function group<T>(p: usize, half: i32, j: i32, h: i32, px: usize): v128 {
   const zero = i32x4.splat(0);
   if (ASC_FEATURE_RELAXED_SIMD) {
     if (!t.signed()) return dotq(v128.load(px), c, zero);
-    return i32x4.sub(dotq(c, v128.load(px), zero), i32x4.shl(dotq(c, v128.load(px, 16), zero), 7));
+    return dotq(v128.xor(c, v128.load(px, 32)), v128.load(px), zero);
   } else {
     const even = t.signed() ? signedCodes(c, 0) : unsignedCodes(c, 0);
     const odd = t.signed() ? signedCodes(c, 1) : unsignedCodes(c, 1);

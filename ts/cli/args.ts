@@ -1,5 +1,6 @@
 // Arguments of commands: options by name, numbers checked, help.
 
+import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 
 /** One option of a command. */
@@ -83,6 +84,12 @@ export function parse(
   if (positionals.length > maxPositionals)
     throw new TypeError(`unexpected argument "${positionals[maxPositionals]}"`);
   return new Args(positionals, values as Record<string, string | boolean | undefined>);
+}
+
+/** A path that arguments name: of a file, or a URL. @throws {TypeError} when there is no such file */
+export function existing(path: string): string {
+  if (!/^[a-z]+:\/\//.test(path) && !existsSync(path)) throw new TypeError(`no such file: ${path}`);
+  return path;
 }
 
 function helpText(usage: string, options: Readonly<Record<string, Option>>): string {

@@ -1,11 +1,11 @@
 // slackwater chat: a conversation on the terminal, or one answer to the messages of a file.
 
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { FormatError } from "../errors.ts";
 import { type ChatMessage, type ChatRequest, type Model, type SamplingOptions } from "../llm/index.ts";
-import { type Args, type Option, parse } from "./args.ts";
-import { interruptSignal, MODEL_OPTIONS, openModel } from "./model_options.ts";
+import { type Args, existing, type Option, parse } from "./args.ts";
+import { interruptSignal, MODEL_OPTIONS, modelPath, openModel } from "./model_options.ts";
 import { SAMPLING, samplingOptions } from "./sampling_options.ts";
 
 const OPTIONS: Record<string, Option> = {
@@ -35,6 +35,7 @@ export async function chatCommand(argv: readonly string[]): Promise<void> {
   const args = parse("slackwater chat MODEL [options]", argv, OPTIONS);
   if (args === undefined) return;
   if (args.positionals.length === 0) throw new TypeError("chat: MODEL is missing");
+  modelPath(args); // before standard input is waited for
   const request = readRequest(args);
   const once = await firstMessages(args, request);
   const model = await openModel(args, undefined);
@@ -67,10 +68,10 @@ function readRequest(args: Args): ChatRequest {
 
 // What a file of messages holds: a list of them, or an object that has one.
 function requestOf(file: string): ChatRequest {
-  if (!existsSync(file)) throw new TypeError(`no such file: ${file}`);
+  const path = existing(file);
   let given: unknown;
   try {
-    given = JSON.parse(readFileSync(file, "utf8"));
+    given = JSON.parse(readFileSync(path, "utf8"));
   } catch (cause) {
     throw new FormatError("bad-value", `--messages: ${file}: ${(cause as Error).message}`, { cause });
   }

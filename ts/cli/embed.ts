@@ -1,10 +1,10 @@
 // slackwater embed: texts in, vectors out, one JSON line each, as they come.
 
-import { createReadStream, existsSync } from "node:fs";
+import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import type { Embedding, EmbedOptions, Model } from "../llm/index.ts";
-import { type Args, type Option, parse } from "./args.ts";
+import { type Args, existing, type Option, parse } from "./args.ts";
 import { interruptSignal, MODEL_OPTIONS, openModel } from "./model_options.ts";
 
 const OPTIONS: Record<string, Option> = {
@@ -53,8 +53,7 @@ function source(args: Args): Readable {
   const file = args.text("file");
   if (file === undefined && process.stdin.isTTY)
     throw new TypeError("embed: no texts: pipe them in, or name a --file");
-  if (file !== undefined && !existsSync(file)) throw new TypeError(`no such file: ${file}`);
-  return file === undefined ? process.stdin : createReadStream(file);
+  return file === undefined ? process.stdin : createReadStream(existing(file));
 }
 
 // Lines in groups: what has come while the group before was computed. Whoever writes one line and waits for its vector

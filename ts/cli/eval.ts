@@ -1,7 +1,7 @@
 // slackwater eval: likelihood of a text under a model.
 
 import { readFileSync } from "node:fs";
-import { parse } from "./args.ts";
+import { existing, parse } from "./args.ts";
 import { interruptSignal, kvType, MODEL_OPTIONS, openModel } from "./model_options.ts";
 
 /** Prints the mean negative log-likelihood of a text file, taken byte for byte. */
@@ -13,7 +13,7 @@ export async function evalCommand(argv: readonly string[]): Promise<void> {
   if (args === undefined) return;
   const path = args.text("text-file");
   if (path === undefined) throw new TypeError("eval: --text-file FILE is missing");
-  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(readFileSync(path));
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(readFileSync(existing(path)));
   const signal = interruptSignal();
   const model = await openModel(args, signal);
   try {

@@ -1,11 +1,10 @@
 // Options that all commands with a model share, and loading with a progress line.
 
-import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type KvType, loadModel, type LocalModel, type ProgressListener } from "../llm/index.ts";
 import { comparedVectors, type VectorBits } from "../runtime/vectors.ts";
 import { Type } from "../types.ts";
-import type { Args, Option } from "./args.ts";
+import { type Args, existing, type Option } from "./args.ts";
 
 /** Options of {@link openModel}. */
 export const MODEL_OPTIONS = {
@@ -30,8 +29,7 @@ export function shippedModel(): string {
 /** The model file named by the arguments, or the shipped one. */
 export function modelPath(args: Args): string {
   const [path = shippedModel()] = args.positionals;
-  if (!/^[a-z]+:\/\//.test(path) && !existsSync(path)) throw new TypeError(`no such file: ${path}`);
-  return path;
+  return existing(path);
 }
 
 /** Loads the model, with a progress line on a terminal. */

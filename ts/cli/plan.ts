@@ -9,6 +9,7 @@ import type { PlanHost } from "../runtime/plan_host.ts";
 import type { PlanOptions } from "../runtime/plan_check.ts";
 import { planBuffers } from "../runtime/plan_list.ts";
 import { planReport, reportToText, type ReportSource } from "../runtime/report.ts";
+import { existing } from "./args.ts";
 
 /** What the command needs from outside; tests hand in their own. */
 export interface PlanCommandHost {
@@ -89,7 +90,7 @@ function parse(args: readonly string[]): Parsed | undefined {
   if (file === undefined || positionals.length > 1)
     throw new TypeError(`plan: one file expected\n${PLAN_USAGE}`);
   return {
-    file,
+    file: existing(file),
     json: v.json === true,
     svg: v.svg,
     list: {
