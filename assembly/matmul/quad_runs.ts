@@ -133,6 +133,13 @@ export function weighSigned(v: v128, s: v128, t: v128, acc: v128): v128 {
   return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(v, 8), t));
 }
 
+/** The same with four bits in the high nibbles; `nibbles`: those of even bytes. */
+@inline
+export function weighNibbles(v: v128, s: v128, t: v128, acc: v128, nibbles: v128): v128 {
+  acc = i32x4.add(acc, i32x4.dot_i16x8_s(bitsFrom(v, 4, nibbles), s));
+  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 12), t));
+}
+
 /** The lowest byte of each lane, sign-extended. */
 @inline
 export function lowByte(v: v128): v128 {
@@ -147,10 +154,20 @@ export function topsOf(a: v128, b: v128, c: v128, m03: v128, m0c: v128, m30: v12
 
 /**
  * Any type but Q8_0, those with a table (matmul/quad_tables.ts) and those with scales for each 16; results to f32 from y to
- * `end`. `inPlace`, where highInPlace(): high nibbles are not moved but their sum is.
+ * `end`. `inPlace`, where highInPlace(): high nibbles are not moved but their sum is. `pairs`, where sumsPairs() (math/dot.ts):
+ * pairs of products are summed in i16, which has room for eight dots with nibbles and for four with five bits.
  */
 @inline
-export function runsOf(type: i32, inPlace: bool, pairs: bool, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+export function runsOf(
+  type: i32,
+  inPlace: bool,
+  pairs: bool,
+  w: usize,
+  nb: i32,
+  px: usize,
+  y: usize,
+  end: usize,
+): void {
   const five = formOf(type) == FIVES;
   const supers = isSuper(type);
   const m = quadMask(five ? X1F : X0F);
@@ -291,8 +308,12 @@ export function runsOf(type: i32, inPlace: bool, pairs: bool, w: usize, nb: i32,
             l = nextHigh(pairs, e, o, b, l, m, nibbles, inPlace);
           }
           if (ASC_FEATURE_RELAXED_SIMD && pairs) {
-            i = five ? i32x4.add(i32x4.dot_i16x8_s(i, ones), i32x4.dot_i16x8_s(k, ones)) : i32x4.dot_i16x8_s(i16x8.add(i, k), ones);
-            j = five ? i32x4.add(i32x4.dot_i16x8_s(j, ones), i32x4.dot_i16x8_s(l, ones)) : i32x4.dot_i16x8_s(i16x8.add(j, l), ones);
+            i = five
+              ? i32x4.add(i32x4.dot_i16x8_s(i, ones), i32x4.dot_i16x8_s(k, ones))
+              : i32x4.dot_i16x8_s(i16x8.add(i, k), ones);
+            j = five
+              ? i32x4.add(i32x4.dot_i16x8_s(j, ones), i32x4.dot_i16x8_s(l, ones))
+              : i32x4.dot_i16x8_s(i16x8.add(j, l), ones);
             if (!supers && !hasMin(type)) {
               const seed = v128.load32_splat(x + RUN + 4);
               i = i32x4.add(i, seed);

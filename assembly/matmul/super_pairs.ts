@@ -1,13 +1,12 @@
-// Pairs of quads of super-blocks with a scale for each 16 weights times one column, where sumsPairs(): narrowOf() of
-// matmul/super_quads.ts with sums of pairs of products. Relaxed build only.
+// Types with a scale for each 16 weights in pairs of quads times one column, where sumsPairs() (math/dot.ts): what narrowOf()
+// does (matmul/super_quads.ts), line by line for both quads too, with pairs of products summed in i16.
 //
-// Of two groups whose codes share bytes the second stays in its place, above the first: the first one's sum is multiplied
-// by as much when pairs are joined.
+// Of two groups whose codes share bytes the upper one stays in its place: its sums are 4 or 8 times too large, and those of
+// the other one are made so when their pairs are joined. Codes beyond 31 leave i16 room for two of four dots: two sums.
 
 import { Type } from "../abi";
 import { dotPairs, joinPairs, onesPairs, productPairs } from "../math/dot";
 import {
-  EVEN,
   EVEN_NIBBLES,
   LIFT,
   LIFTED,
@@ -20,26 +19,12 @@ import {
   X30,
   X38,
   X3F,
-  bitsFrom,
   lowered,
   quadMask,
 } from "../quants/quad";
 import { bytesOf, codesAt, hasMin, zeroOf } from "../quants/quad_types";
-import { RUN, SUPER, X16, lowByte, term, topsOf, weighSigned } from "./quad_runs";
+import { RUN, SUPER, X16, lowByte, term, topsOf, weighNibbles, weighSigned } from "./quad_runs";
 import { SUPER_SCALES } from "./super";
-
-// prettier-ignore
-const FACTORS = memory.data<u32>([
-  0x00040004, 0x00040004, 0x00040004, 0x00040004,
-  0x00080008, 0x00080008, 0x00080008, 0x00080008,
-], 16);
-
-// Four minima of each row, in the high nibbles, times four sums, as in weigh().
-@inline
-function weighNibbles(v: v128, s: v128, t: v128, acc: v128, nibbles: v128): v128 {
-  acc = i32x4.add(acc, i32x4.dot_i16x8_s(bitsFrom(v, 4, nibbles), s));
-  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 12), t));
-}
 
 // Scales of Q3_K as signed bytes: the low nibbles of `low`, and above them the lowest bits of `high`.
 @inline
@@ -47,15 +32,14 @@ function sixes(low: v128, high: v128, m0f: v128, m30: v128, m20: v128): v128 {
   return i8x16.sub(v128.or(v128.and(low, m0f), v128.and(i16x8.shl(high, 4), m30)), m20);
 }
 
-/** Results to f32 from y to `end`. */
+/** Q2_K, Q3_K or Q6_K; results to f32 from y to `end`. Relaxed build only. */
 @inline
 export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   const m = quadMask(type == Type.Q6_K ? X3F : type == Type.Q3_K ? X07 : X03);
   const upper = quadMask(type == Type.Q3_K ? X38 : X0C);
   const ones = onesPairs();
-  const factor = type == Type.Q6_K ? ones : v128.load(FACTORS + (type == Type.Q3_K ? 16 : 0));
+  const factor = i16x8.shl(ones, type == Type.Q3_K ? 3 : 2);
   const low = quadMask(LOW_NIBBLE);
-  const even = quadMask(EVEN);
   const nibbles = quadMask(EVEN_NIBBLES);
   const m03 = quadMask(X03);
   const m0c = quadMask(X0C);

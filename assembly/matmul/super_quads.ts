@@ -17,7 +17,6 @@ import {
   X30,
   X38,
   X3F,
-  bitsFrom,
   lowered,
   quadMask,
 } from "../quants/quad";
@@ -35,6 +34,7 @@ import {
   runsOf,
   term,
   topsOf,
+  weighNibbles,
   weighSigned,
 } from "./quad_runs";
 import { levelSeeds, levelsSupers } from "./quad_tables";
@@ -110,13 +110,6 @@ function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
     if (sumsPairs()) return levelsSupers(true, w, nb, px, y, end);
   }
   levelsSupers(false, w, nb, px, y, end);
-}
-
-// Four minima of each row, in the high nibbles, times four sums, as in weigh().
-@inline
-function weighNibbles(v: v128, s: v128, t: v128, acc: v128, nibbles: v128): v128 {
-  acc = i32x4.add(acc, i32x4.dot_i16x8_s(bitsFrom(v, 4, nibbles), s));
-  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 12), t));
 }
 
 // Types with a scale for each 16 weights.
