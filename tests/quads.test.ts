@@ -78,6 +78,37 @@ function activations(core: Core, type: Type, k: number, n: number): Stored {
   return core.leaf(dotType(type), [k, n], core.quantize(dotType(type), x));
 }
 
+// Scales of 1; all other bytes as `fill` says.
+function extremes(type: Type, k: number, m: number, fill: () => number): Uint8Array {
+  const bytes = Uint8Array.from({ length: rowBytes(type, k) * m }, fill);
+  for (let at = 0; at < bytes.length; at += typeInfo(type)!.typeSize) {
+    for (const offset of SCALES_AT.get(type)!) bytes.set([0, 0x3c], at + offset);
+    if (type === Type.MXFP4) bytes[at] = 128;
+  }
+  return bytes;
+}
+
+// One column of k activations, scales of 1; sums of 16 where they belong to it.
+function column(type: Type, k: number, fill: () => number): Uint8Array {
+  const bytes = new Uint8Array(rowBytes(type, k));
+  const { blockSize, typeSize } = typeInfo(type)!;
+  const view = new DataView(bytes.buffer);
+  for (let at = 0; at < bytes.length; at += typeSize) {
+    if (type === Type.Q8_K) view.setFloat32(at, 1, true);
+    else view.setUint16(at, 0x3c00, true);
+    if (type === Type.Q8_1) view.setUint16(at + 2, 0x3c00, true);
+    const first = at + { [Type.Q8_0]: 2, [Type.Q8_1]: 4, [Type.Q8_K]: 4 }[type as Type.Q8_0]!;
+    const sums = new Int16Array(16);
+    for (let i = 0; i < blockSize; i++) {
+      const x = fill();
+      view.setInt8(first + i, x);
+      sums[i >> 4]! += x;
+    }
+    if (type === Type.Q8_K) sums.forEach((x, i) => view.setInt16(first + blockSize + 2 * i, x, true));
+  }
+  return bytes;
+}
+
 function bits(x: Float32Array): Uint32Array {
   return new Uint32Array(x.buffer, x.byteOffset, x.length);
 }
@@ -200,6 +231,25 @@ describe.each(BUILDS)("quads, %s", (build) => {
       }
     },
   );
+
+  test.each(TYPES)("%s sums codes and activations at both ends of their ranges exactly", async (_, type) => {
+    const [core, exact] = [await Core.load(build), await Core.load("simd")];
+    const [k, m] = [2 * typeInfo(type)!.blockSize, 8];
+    const next = stream(7);
+    const either = (a: number, b: number) => () => (next() < 0 ? a : b);
+    for (const codes of [() => 0xff, () => 0x77, () => 0, either(0, 0xff)]) {
+      for (const x of [() => 127, () => -127, () => -128, either(-128, 127), either(-128, 0)]) {
+        const bytes = extremes(type, k, m, codes);
+        const columns = column(dotType(type), k, x);
+        const [got, want] = [core, exact].map((one) => {
+          one.reset();
+          const a = one === core ? quads(one, type, k, m, bytes) : one.leaf(type, [k, m], bytes);
+          return bits(product(one, a, one.leaf(dotType(type), [k, 1], columns)));
+        });
+        expect(got).toEqual(want);
+      }
+    }
+  });
 
   test.each(TYPES)("get_rows of %s has the bits of file order", async (_, type) => {
     const core = await Core.load(build);

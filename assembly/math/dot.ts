@@ -53,6 +53,12 @@ export function joinPairs(v: v128, acc: v128, ones: v128): v128 {
   return i32x4.add(acc, i32x4.dot_i16x8_s(v, ones));
 }
 
+/** Products as of productPairs(), four to an i32 lane; `ones` is onesPairs(). */
+@inline
+export function fours(x: v128, q: v128, ones: v128): v128 {
+  return i32x4.dot_i16x8_s(productPairs(x, q), ones);
+}
+
 /** From memory, like all masks. */
 @inline
 export function onesPairs(): v128 {

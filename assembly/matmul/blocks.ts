@@ -5,7 +5,19 @@
 
 import { Type } from "../abi";
 import { f16ToF32 } from "../math/f16";
-import { VECTORS, dotq, storeTransposed, sumI32, sums4 } from "../math/dot";
+import {
+  VECTORS,
+  dotPairs,
+  dotq,
+  fours,
+  joinPairs,
+  onesPairs,
+  productPairs,
+  storeTransposed,
+  sumI32,
+  sums4,
+  sumsPairs,
+} from "../math/dot";
 import { IQ4_NL } from "../quants/iq4_nl";
 import { MXFP4 } from "../quants/mxfp4";
 import { Q4_0 } from "../quants/q4_0";
@@ -80,9 +92,10 @@ function rowsWithMins<T>(pw: usize, nbw: usize, rows: i32, nb: i32, px: usize, p
   }
 }
 
-// Codes of a block times activations at pq; four lanes to be added.
+// Codes of a block times activations at pq; four lanes to be added. `pairs` is sumsPairs(), asked for each block: a loop
+// for either would be as fast, and much more code.
 @inline
-function partial<T>(p: usize, pq: usize, m: v128): v128 {
+function partial<T>(pairs: bool, p: usize, pq: usize, m: v128, ones: v128): v128 {
   const t = changetype<T>(<usize>0);
   const a = t.first(p);
   const b = t.second(p);
@@ -91,10 +104,15 @@ function partial<T>(p: usize, pq: usize, m: v128): v128 {
   const zero = i32x4.splat(0);
   if (ASC_FEATURE_RELAXED_SIMD) {
     if (t.signed()) {
-      const v = dotq(v128.xor(c0, v128.load(pq, 32)), v128.load(pq), zero);
-      return dotq(v128.xor(c1, v128.load(pq, 48)), v128.load(pq, 16), v);
+      const u = v128.xor(c0, v128.load(pq, 32));
+      const v = v128.xor(c1, v128.load(pq, 48));
+      return pairs
+        ? joinPairs(productPairs(v, v128.load(pq, 16)), fours(u, v128.load(pq), ones), ones)
+        : dotq(v, v128.load(pq, 16), dotq(u, v128.load(pq), zero));
     }
-    return dotq(v128.load(pq, 16), c1, dotq(v128.load(pq), c0, zero));
+    return pairs
+      ? i32x4.dot_i16x8_s(dotPairs(v128.load(pq, 16), c1, productPairs(v128.load(pq), c0)), ones)
+      : dotq(v128.load(pq, 16), c1, dotq(v128.load(pq), c0, zero));
   } else {
     const u = dotq(v128.load(pq, 16), c1, i32x4.dot_i16x8_s(v128.load(pq), c0));
     const c2 = t.codes(a, b, 2, m);
@@ -106,14 +124,14 @@ function partial<T>(p: usize, pq: usize, m: v128): v128 {
 
 // The integer sums of four blocks.
 @inline
-function partial4<T>(p: usize, pq: usize, m: v128): v128 {
+function partial4<T>(pairs: bool, p: usize, pq: usize, m: v128, ones: v128): v128 {
   const bytes = changetype<T>(<usize>0).bytes();
   const step = codeBytes(kindOfBlock<T>(), 1);
   return sums4(
-    partial<T>(p, pq, m),
-    partial<T>(p + bytes, pq + step, m),
-    partial<T>(p + 2 * bytes, pq + 2 * step, m),
-    partial<T>(p + 3 * bytes, pq + 3 * step, m),
+    partial<T>(pairs, p, pq, m, ones),
+    partial<T>(pairs, p + bytes, pq + step, m, ones),
+    partial<T>(pairs, p + 2 * bytes, pq + 2 * step, m, ones),
+    partial<T>(pairs, p + 3 * bytes, pq + 3 * step, m, ones),
   );
 }
 
@@ -145,12 +163,14 @@ function dotRow<T>(p: usize, nb: i32, pq: usize): f32 {
   const bytes = t.bytes();
   const step = codeBytes(kindOfBlock<T>(), 1);
   const m = t.mask();
+  const pairs = sumsPairs();
+  const ones = pairs ? onesPairs() : i32x4.splat(0);
   let pd = pq + codeBytes(kindOfBlock<T>(), nb);
   let ps = pd + ((<usize>nb) << 2);
   let sum: f32 = 0;
   const end = pd + ((<usize>nb) << 2);
   for (const full = pd + ((<usize>(nb & ~3)) << 2); pd < full; pd += 16) {
-    let i = partial4<T>(p, pq, m);
+    let i = partial4<T>(pairs, p, pq, m, ones);
     if (hasSeeds<T>()) i = i32x4.add(i, v128.load(ps));
     const v = f32x4.mul(f32x4.convert_i32x4_s(i), f32x4.mul(t.scales(p), v128.load(pd)));
     sum = addLanes(sum, v);
@@ -159,7 +179,7 @@ function dotRow<T>(p: usize, nb: i32, pq: usize): f32 {
     ps += 16;
   }
   for (; pd < end; pd += 4, ps += 4, p += bytes, pq += step) {
-    const i = sumI32(partial<T>(p, pq, m)) + (hasSeeds<T>() ? load<i32>(ps) : 0);
+    const i = sumI32(partial<T>(pairs, p, pq, m, ones)) + (hasSeeds<T>() ? load<i32>(ps) : 0);
     sum = sum + <f32>i * (t.scale(p) * load<f32>(pd));
   }
   return sum;
@@ -172,12 +192,14 @@ function dotRowWithMins<T>(p: usize, nb: i32, pq: usize): f32 {
   const bytes = t.bytes();
   const step = codeBytes(kindOfBlock<T>(), 1);
   const m = t.mask();
+  const pairs = sumsPairs();
+  const ones = pairs ? onesPairs() : i32x4.splat(0);
   let pd = pq + codeBytes(kindOfBlock<T>(), nb);
   let ps = pd + ((<usize>nb) << 2);
   let sum: f32 = 0;
   const end = pd + ((<usize>nb) << 2);
   for (const full = pd + ((<usize>(nb & ~3)) << 2); pd < full; pd += 16) {
-    const i = f32x4.convert_i32x4_s(partial4<T>(p, pq, m));
+    const i = f32x4.convert_i32x4_s(partial4<T>(pairs, p, pq, m, ones));
     const v = f32x4.mul(i, f32x4.mul(t.scales(p), v128.load(pd)));
     sum = addLanes(sum, f32x4.add(v, f32x4.mul(t.mins(p), v128.load(ps))));
     p += 4 * bytes;
@@ -185,7 +207,7 @@ function dotRowWithMins<T>(p: usize, nb: i32, pq: usize): f32 {
     ps += 16;
   }
   for (; pd < end; pd += 4, ps += 4, p += bytes, pq += step) {
-    const v = <f32>sumI32(partial<T>(p, pq, m)) * (t.scale(p) * load<f32>(pd));
+    const v = <f32>sumI32(partial<T>(pairs, p, pq, m, ones)) * (t.scale(p) * load<f32>(pd));
     sum = sum + (v + t.min(p) * load<f32>(ps));
   }
   return sum;

@@ -4,7 +4,7 @@
 // Every pair of lines is the same thing for the one quad and for the other, and both take the same broadcasts: so it is
 // that V8 packs them (docs/decisions/0026-quads-in-pairs.md). Functions give one vector, hence the length of the loop.
 
-import { WIDE_UNSIGNED, dotq, wideDot } from "../math/dot";
+import { WIDE_UNSIGNED, dotPairs, dotq, joinPairs, onesPairs, productPairs, wideDot } from "../math/dot";
 import {
   EVEN,
   EVEN_NIBBLES,
@@ -67,6 +67,52 @@ function dotHigh(e: v128, o: v128, v: v128, acc: v128, m: v128, nibbles: v128, i
   else return dotq(o, i16x8.shr_u(v, 12), dotq(e, bitsFrom(v, 4, nibbles), acc));
 }
 
+// The same two in pairs or not, and the first ones of a sum, which in pairs needs no acc.
+@inline
+function nextFour(pairs: bool, e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD && pairs) return dotPairs(e, q, acc);
+  else return dotFour(e, o, q, acc, even);
+}
+
+
+@inline
+function firstFour(pairs: bool, e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD && pairs) return productPairs(e, q);
+  else return dotFour(e, o, q, acc, even);
+}
+
+
+@inline
+function nextHigh(
+  pairs: bool,
+  e: v128,
+  o: v128,
+  v: v128,
+  acc: v128,
+  m: v128,
+  nibbles: v128,
+  inPlace: bool,
+): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD && pairs) return dotPairs(e, bitsFrom(v, 4, m), acc);
+  else return dotHigh(e, o, v, acc, m, nibbles, inPlace);
+}
+
+
+@inline
+function firstHigh(
+  pairs: bool,
+  e: v128,
+  o: v128,
+  v: v128,
+  acc: v128,
+  m: v128,
+  nibbles: v128,
+  inPlace: bool,
+): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD && pairs) return productPairs(e, bitsFrom(v, 4, m));
+  else return dotHigh(e, o, v, acc, m, nibbles, inPlace);
+}
+
 /** One term of four rows: integer sums times the scales, times that of the activations. */
 @inline
 export function term(i: v128, scales: v128, d: v128): v128 {
@@ -87,6 +133,13 @@ export function weighSigned(v: v128, s: v128, t: v128, acc: v128): v128 {
   return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_s(v, 8), t));
 }
 
+/** The same with four bits in the high nibbles; `nibbles`: those of even bytes. */
+@inline
+export function weighNibbles(v: v128, s: v128, t: v128, acc: v128, nibbles: v128): v128 {
+  acc = i32x4.add(acc, i32x4.dot_i16x8_s(bitsFrom(v, 4, nibbles), s));
+  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 12), t));
+}
+
 /** The lowest byte of each lane, sign-extended. */
 @inline
 export function lowByte(v: v128): v128 {
@@ -101,10 +154,20 @@ export function topsOf(a: v128, b: v128, c: v128, m03: v128, m0c: v128, m30: v12
 
 /**
  * Any type but Q8_0, those with a table (matmul/quad_tables.ts) and those with scales for each 16; results to f32 from y to
- * `end`. `inPlace`, where highInPlace(): high nibbles are not moved but their sum is.
+ * `end`. `inPlace`, where highInPlace(): high nibbles are not moved but their sum is. `pairs`, where sumsPairs() (math/dot.ts):
+ * pairs of products are summed in i16, which has room for eight dots with nibbles and for four with five bits.
  */
 @inline
-export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+export function runsOf(
+  type: i32,
+  inPlace: bool,
+  pairs: bool,
+  w: usize,
+  nb: i32,
+  px: usize,
+  y: usize,
+  end: usize,
+): void {
   const five = formOf(type) == FIVES;
   const supers = isSuper(type);
   const m = quadMask(five ? X1F : X0F);
@@ -122,6 +185,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
+  const ones = ASC_FEATURE_RELAXED_SIMD && pairs ? onesPairs() : zero;
   const last = px + <usize>nb * (supers ? SUPER : BLOCK);
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
@@ -144,7 +208,7 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
         const stop = supers ? p + 8 * (five ? 80 : 64) : 0;
         // one run after the other; the scale of the current one is the lowest byte of each lane
         do {
-          i = supers || hasMin(type) ? zero : v128.load32_splat(x + RUN + 4);
+          i = pairs || supers || hasMin(type) ? zero : v128.load32_splat(x + RUN + 4);
           j = i;
           let k = zero;
           let l = zero;
@@ -159,92 +223,106 @@ export function runsOf(type: i32, inPlace: bool, w: usize, nb: i32, px: usize, y
             b = v128.load(p, 16);
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = firstFour(pairs, e, o, v128.and(a, m), i, even);
+            j = firstFour(pairs, e, o, v128.and(b, m), j, even);
             c = v128.load(p, 32);
             d = v128.load(p, 48);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            k = dotFour(e, o, v128.and(c, m), k, even);
-            l = dotFour(e, o, v128.and(d, m), l, even);
+            k = firstFour(pairs, e, o, v128.and(c, m), k, even);
+            l = firstFour(pairs, e, o, v128.and(d, m), l, even);
             e = v128.load32_splat(x + X16 + 4);
             o = oddOf(x + X16 + 4);
-            i = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), i, even);
-            j = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), j, even);
+            i = nextFour(pairs, e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), i, even);
+            j = nextFour(pairs, e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), j, even);
             let topA = bitsFrom(c, 2, m08);
             let topB = bitsFrom(d, 2, m08);
             a = v128.load(p, 64);
             b = v128.load(p, 80);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            k = dotFour(e, o, v128.and(a, m), k, even);
-            l = dotFour(e, o, v128.and(b, m), l, even);
+            k = nextFour(pairs, e, o, v128.and(a, m), k, even);
+            l = nextFour(pairs, e, o, v128.and(b, m), l, even);
             c = v128.load(p, 96);
             d = v128.load(p, 112);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotFour(e, o, v128.and(c, m), i, even);
-            j = dotFour(e, o, v128.and(d, m), j, even);
+            i = nextFour(pairs, e, o, v128.and(c, m), i, even);
+            j = nextFour(pairs, e, o, v128.and(d, m), j, even);
             e = v128.load32_splat(x + X16 + 8);
             o = oddOf(x + X16 + 8);
-            k = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), k, even);
-            l = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), l, even);
+            k = nextFour(pairs, e, o, v128.or(bitsFrom(a, 5, m07), bitsFrom(c, 3, m18)), k, even);
+            l = nextFour(pairs, e, o, v128.or(bitsFrom(b, 5, m07), bitsFrom(d, 3, m18)), l, even);
             topA = v128.or(topA, bitsFrom(c, 1, m10));
             topB = v128.or(topB, bitsFrom(d, 1, m10));
             a = v128.load(p, 128);
             b = v128.load(p, 144);
             e = v128.load32_splat(x + X16);
             o = oddOf(x + X16);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = nextFour(pairs, e, o, v128.and(a, m), i, even);
+            j = nextFour(pairs, e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 12);
             o = oddOf(x + X16 + 12);
-            k = dotFour(e, o, v128.or(bitsFrom(a, 5, m07), topA), k, even);
-            l = dotFour(e, o, v128.or(bitsFrom(b, 5, m07), topB), l, even);
+            k = nextFour(pairs, e, o, v128.or(bitsFrom(a, 5, m07), topA), k, even);
+            l = nextFour(pairs, e, o, v128.or(bitsFrom(b, 5, m07), topB), l, even);
           } else {
             a = v128.load(p);
             b = v128.load(p, 16);
             e = v128.load32_splat(x);
             o = oddOf(x);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = firstFour(pairs, e, o, v128.and(a, m), i, even);
+            j = firstFour(pairs, e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16);
             o = oddOf(x + X16);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
+            k = firstHigh(pairs, e, o, a, k, m, nibbles, inPlace);
+            l = firstHigh(pairs, e, o, b, l, m, nibbles, inPlace);
             a = v128.load(p, 32);
             b = v128.load(p, 48);
             e = v128.load32_splat(x + 4);
             o = oddOf(x + 4);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = nextFour(pairs, e, o, v128.and(a, m), i, even);
+            j = nextFour(pairs, e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 4);
             o = oddOf(x + X16 + 4);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
+            k = nextHigh(pairs, e, o, a, k, m, nibbles, inPlace);
+            l = nextHigh(pairs, e, o, b, l, m, nibbles, inPlace);
             a = v128.load(p, 64);
             b = v128.load(p, 80);
             e = v128.load32_splat(x + 8);
             o = oddOf(x + 8);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = nextFour(pairs, e, o, v128.and(a, m), i, even);
+            j = nextFour(pairs, e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 8);
             o = oddOf(x + X16 + 8);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
+            k = nextHigh(pairs, e, o, a, k, m, nibbles, inPlace);
+            l = nextHigh(pairs, e, o, b, l, m, nibbles, inPlace);
             a = v128.load(p, 96);
             b = v128.load(p, 112);
             e = v128.load32_splat(x + 12);
             o = oddOf(x + 12);
-            i = dotFour(e, o, v128.and(a, m), i, even);
-            j = dotFour(e, o, v128.and(b, m), j, even);
+            i = nextFour(pairs, e, o, v128.and(a, m), i, even);
+            j = nextFour(pairs, e, o, v128.and(b, m), j, even);
             e = v128.load32_splat(x + X16 + 12);
             o = oddOf(x + X16 + 12);
-            k = dotHigh(e, o, a, k, m, nibbles, inPlace);
-            l = dotHigh(e, o, b, l, m, nibbles, inPlace);
+            k = nextHigh(pairs, e, o, a, k, m, nibbles, inPlace);
+            l = nextHigh(pairs, e, o, b, l, m, nibbles, inPlace);
           }
-          i = i32x4.add(i, inPlace ? i32x4.shr_s(k, 4) : k);
-          j = i32x4.add(j, inPlace ? i32x4.shr_s(l, 4) : l);
+          if (ASC_FEATURE_RELAXED_SIMD && pairs) {
+            i = five
+              ? i32x4.add(i32x4.dot_i16x8_s(i, ones), i32x4.dot_i16x8_s(k, ones))
+              : i32x4.dot_i16x8_s(i16x8.add(i, k), ones);
+            j = five
+              ? i32x4.add(i32x4.dot_i16x8_s(j, ones), i32x4.dot_i16x8_s(l, ones))
+              : i32x4.dot_i16x8_s(i16x8.add(j, l), ones);
+            if (!supers && !hasMin(type)) {
+              const seed = v128.load32_splat(x + RUN + 4);
+              i = i32x4.add(i, seed);
+              j = i32x4.add(j, seed);
+            }
+          } else {
+            i = i32x4.add(i, inPlace ? i32x4.shr_s(k, 4) : k);
+            j = i32x4.add(j, inPlace ? i32x4.shr_s(l, 4) : l);
+          }
           x += RUN;
           if (supers) {
             accA = i32x4.add(accA, i32x4.mul(i, v128.and(scalesA, low)));

@@ -43,21 +43,33 @@ export function dotQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, p
 }
 
 function quadsQ4_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_0, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_0, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return runsOf(Type.Q4_0, false, true, w, nb, px, y, end);
+    if (highInPlace()) return runsOf(Type.Q4_0, true, false, w, nb, px, y, end);
+  }
+  runsOf(Type.Q4_0, false, false, w, nb, px, y, end);
 }
 
 function quadsQ4_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_1, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_1, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return runsOf(Type.Q4_1, false, true, w, nb, px, y, end);
+    if (highInPlace()) return runsOf(Type.Q4_1, true, false, w, nb, px, y, end);
+  }
+  runsOf(Type.Q4_1, false, false, w, nb, px, y, end);
 }
 
 function quadsQ5_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.Q5_0, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return runsOf(Type.Q5_0, false, true, w, nb, px, y, end);
+  }
+  runsOf(Type.Q5_0, false, false, w, nb, px, y, end);
 }
 
 function quadsQ5_1(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.Q5_1, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return runsOf(Type.Q5_1, false, true, w, nb, px, y, end);
+  }
+  runsOf(Type.Q5_1, false, false, w, nb, px, y, end);
 }
 
 function quadsIQ4_NL(w: usize, nb: i32, px: usize, y: usize, end: usize): void {

@@ -17,7 +17,6 @@ import {
   X30,
   X38,
   X3F,
-  bitsFrom,
   lowered,
   quadMask,
 } from "../quants/quad";
@@ -35,10 +34,12 @@ import {
   runsOf,
   term,
   topsOf,
+  weighNibbles,
   weighSigned,
 } from "./quad_runs";
 import { levelSeeds, levelsSupers } from "./quad_tables";
 import { SUPER_SCALES } from "./super";
+import { narrowPairs } from "./super_pairs";
 
 /** `pairs` pairs of quads at pw times the column of `nb` super-blocks at px; results to f32 at py. */
 export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usize, py: usize): void {
@@ -90,12 +91,18 @@ function reorder(p: usize, wide: bool): void {
 }
 
 function quadsQ4_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  if (highInPlace()) runsOf(Type.Q4_K, true, w, nb, px, y, end);
-  else runsOf(Type.Q4_K, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return runsOf(Type.Q4_K, false, true, w, nb, px, y, end);
+    if (highInPlace()) return runsOf(Type.Q4_K, true, false, w, nb, px, y, end);
+  }
+  runsOf(Type.Q4_K, false, false, w, nb, px, y, end);
 }
 
 function quadsQ5_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  runsOf(Type.Q5_K, false, w, nb, px, y, end);
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return runsOf(Type.Q5_K, false, true, w, nb, px, y, end);
+  }
+  runsOf(Type.Q5_K, false, false, w, nb, px, y, end);
 }
 
 function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
@@ -103,13 +110,6 @@ function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
     if (sumsPairs()) return levelsSupers(true, w, nb, px, y, end);
   }
   levelsSupers(false, w, nb, px, y, end);
-}
-
-// Four minima of each row, in the high nibbles, times four sums, as in weigh().
-@inline
-function weighNibbles(v: v128, s: v128, t: v128, acc: v128, nibbles: v128): v128 {
-  acc = i32x4.add(acc, i32x4.dot_i16x8_s(bitsFrom(v, 4, nibbles), s));
-  return i32x4.add(acc, i32x4.dot_i16x8_s(i16x8.shr_u(v, 12), t));
 }
 
 // Types with a scale for each 16 weights.
@@ -297,13 +297,22 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
 }
 
 function quadsQ2_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return narrowPairs(Type.Q2_K, w, nb, px, y, end);
+  }
   narrowOf(Type.Q2_K, w, nb, px, y, end);
 }
 
 function quadsQ3_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return narrowPairs(Type.Q3_K, w, nb, px, y, end);
+  }
   narrowOf(Type.Q3_K, w, nb, px, y, end);
 }
 
 function quadsQ6_K(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
+  if (ASC_FEATURE_RELAXED_SIMD) {
+    if (sumsPairs()) return narrowPairs(Type.Q6_K, w, nb, px, y, end);
+  }
   narrowOf(Type.Q6_K, w, nb, px, y, end);
 }
