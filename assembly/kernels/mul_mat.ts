@@ -7,13 +7,13 @@
 
 import { Type } from "../abi";
 import { pairsVectors, sumsPairs } from "../math/dot";
-import { PANEL_ROWS, panelBytes, unpackPanel } from "../matmul/blocks";
+import { PANEL_ROWS, isMirrored, panelBytes, unpackPanel } from "../matmul/blocks";
 import { SEEDED, SIGNS, expandGroup, expandSix, groupBytes } from "../matmul/columns";
 import { dotRowsF, rowBytesF } from "../matmul/float_rows";
 import { PARTIAL_BYTES, packPanel, panelBytesF, tileF, tilePairF } from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { columnBytesOf, dotColumn, hasSupers, inQuads, spreadColumn } from "../matmul/rows";
-import { centreOf, hasRests, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
+import { centreOf, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
 import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_tile";
 import { tileSigns, tileSignsTwo } from "../matmul/signs_tile";
@@ -261,9 +261,9 @@ function panelTimes(
   const kind = spreadFor(a.type, inQuads(a));
   const signs = supers ? hasSigns(a) : kind == SIGNS;
   const weights = weightsFor(a.type, inQuads(a));
-  const rests = hasRests(a.type);
+  const mirrored = isMirrored(a.type);
   const ahead = (PANEL_ROWS * a.nb1) / columns;
-  const pairs = pairsGroups(signs);
+  const pairs = pairsGroups(supers, signs);
   let p = groupsAt(a, scratch);
   for (let c = 0; c < columns;) {
     const width = c < six ? SIX : 4;
@@ -274,12 +274,12 @@ function panelTimes(
     next += ahead * lanes;
     if (supers) superTile(a.type, panel, p, pair ? bytes : 0, nb, signs, weights, scratch);
     else if (ASC_FEATURE_RELAXED_SIMD && c < six) {
-      if (pair) tileTwelve(rests, panel, p, bytes, nb, scratch);
+      if (pair) tileTwelve(mirrored, panel, p, bytes, nb, scratch);
       else tileSix(panel, p, nb, scratch);
     } else if (ASC_FEATURE_RELAXED_SIMD && signs) {
       if (pair) tileSignsTwo(panel, p, bytes, nb, scratch);
       else tileSigns(panel, p, nb, scratch);
-    } else tile(kind, rests, panel, p, nb, scratch);
+    } else tile(kind, mirrored, panel, p, nb, scratch);
     storeTile(scratch, min(width, columns - c), rows, py, n.nb1);
     if (pair) {
       const second = scratch + (supers ? SUPER_TILE_BYTES : width * 32);

@@ -19,6 +19,7 @@ const MASKS = memory.data<u32>([
   0x000f000f, 0x000f000f, 0x000f000f, 0x000f000f,
   0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff,
   0x00010001, 0x00010001, 0x00010001, 0x00010001,
+  0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff,
 ], 16);
 
 /** acc + products of x (any sign) and q (0..127 in the relaxed build). */
@@ -63,6 +64,12 @@ export function fours(x: v128, q: v128, ones: v128): v128 {
 @inline
 export function onesPairs(): v128 {
   return v128.load(MASKS, 48);
+}
+
+/** The same of -1, which turns the sign round. */
+@inline
+export function negativePairs(): v128 {
+  return v128.load(MASKS, 64);
 }
 
 /** Four f32 cut to integers. Finite and in range: then every engine gives the same. */

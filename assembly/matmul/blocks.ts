@@ -213,6 +213,22 @@ function dotRowWithMins<T>(p: usize, nb: i32, pq: usize): f32 {
   return sum;
 }
 
+/**
+ * Do codes q of a panel stand as 31 - q? With the zero point at 16 a sum of pairs could reach 32768, from weights of -16 and
+ * activations of -128; of weights with the other sign it cannot, and those that join it turn the sign round.
+ */
+export function isMirrored(type: i32): bool {
+  return type == Type.Q5_0 && sumsPairs();
+}
+
+/** Mirrors the codes of a panel of `nb` blocks. */
+export function mirror(nb: i32, pp: usize): void {
+  const m = i8x16.splat(31);
+  for (const end = pp + 8 * codeBytes(SEEDED, nb); pp < end; pp += 16) {
+    v128.store(pp, v128.xor(v128.load(pp), m));
+  }
+}
+
 /** Bytes of a panel of `nb` blocks. */
 export function panelBytes(nb: i32): usize {
   return 8 * codeBytes(SEEDED, nb) + ((<usize>nb) << 6);
@@ -234,6 +250,7 @@ export function unpackPanel(type: i32, pw: usize, nbw: usize, rows: i32, nb: i32
     unpackRows(type, p0, p1, p2, p3, nb, pp, pp + scales);
     if (kindOf(type) == MINS) unpackMins(type, p0, p1, p2, p3, nb, pp + minima);
   }
+  if (isMirrored(type)) mirror(nb, pp - 32);
 }
 
 function unpackRows(

@@ -9,10 +9,10 @@ import { Flag } from "../abi";
 import { Node } from "../node";
 import { isSuper } from "../quants/quad_types";
 import { isWide } from "../quants/super";
-import { PANEL_ROWS, panelBytes, unpackPanel } from "./blocks";
+import { PANEL_ROWS, isMirrored, panelBytes, unpackPanel } from "./blocks";
 import { SIGNS, expandGroup, groupBytes } from "./columns";
 import { unpackQuads } from "./quad_panel";
-import { centreOf, hasRests, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "./spread";
+import { centreOf, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "./spread";
 import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "./super_panel";
 import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "./super_tile";
 import { tileSigns } from "./signs_tile";
@@ -46,7 +46,7 @@ export function chosenPanels(
   const kind = spreadFor(a.type, quads);
   const signs = supers && signsFor(a.type, quads);
   const panel = scratch + TILE_PAIR_BYTES;
-  const pairs = supers && pairsGroups(signs);
+  const pairs = supers && pairsGroups(supers, signs);
   const groups = panel + (supers ? superPanelBytes(nb) : panelBytes(nb));
   const group = supers ? superGroupBytes(signs, nb) : groupBytes(kind, nb);
   for (let c = 0, p = groups; c < count; c += 4, p += group) {
@@ -63,7 +63,7 @@ export function chosenPanels(
       const pair = pairs && c + 4 < count;
       if (supers) superTile(a.type, panel, p, pair ? group : 0, nb, signs, weights, scratch);
       else if (ASC_FEATURE_RELAXED_SIMD && kind == SIGNS) tileSigns(panel, p, nb, scratch);
-      else tile(kind, hasRests(a.type), panel, p, nb, scratch);
+      else tile(kind, isMirrored(a.type), panel, p, nb, scratch);
       storeChosen(list, c, min(c + 4, count), r, rows, scratch);
       if (pair) {
         storeChosen(list, c + 4, min(c + 8, count), r, rows, scratch + SUPER_TILE_BYTES);

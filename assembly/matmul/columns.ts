@@ -14,11 +14,11 @@
 //   group    for eight rows at a time:  codes, per four bytes of a row [lane 0][lane 1][lane 2][lane 3]; the lanes are
 //                                       four columns, SIGNS: |x|, then s of four; relaxed SEEDED also six columns
 //                                       | scales, one per block and lane | seeds or sums, one per block and lane
-//                                       | where sumsPairs(), but for SIGNS: starts | rests, each one per block and lane
+//                                       | MINS, where sumsPairs(): starts | rests, each one per block and lane
 //
-// Sums of pairs must stay within i16, which those of 31 times 32 activations leave. So there a code counts as q - c, with a
-// centre c near the middle: a start is a pair of i16, -c times the sums of the activations that come to each, and a rest is
-// what is left of the seed, c - z times the sum of all.
+// Sums of pairs must stay within i16, which those of 31 times 32 activations leave. So there a code of SEEDED and MINS counts as
+// q - c, with a centre c near the middle, and groups have starts for seeds: a pair of i16, -c times the sums of the activations
+// that come to each. The rest of MINS, c times the sum of all, makes up for it.
 
 import {
   VECTORS,
@@ -67,7 +67,7 @@ export function columnBytes(kind: i32, nb: i32): usize {
 
 /** Bytes of a group of `nb` blocks. */
 export function groupBytes(kind: i32, nb: i32): usize {
-  return 4 * codeBytes(kind, nb) + ((<usize>nb) << (sumsPairs() && kind != SIGNS ? 6 : 5));
+  return 4 * codeBytes(kind, nb) + ((<usize>nb) << (sumsPairs() && kind == MINS ? 6 : 5));
 }
 
 /** What activations are without their sign, 0..128 as unsigned bytes. */
@@ -164,8 +164,8 @@ export function expandGroup(
     } else {
       if (sumsPairs()) {
         const s = pairSumsOf(p0 + c, p1 + c, p2 + c, p3 + c);
-        v128.store(ps + step, startsOf(s, centre));
-        v128.store(ps + 2 * step, restsOf(s, centre - zero));
+        v128.store(kind == MINS ? ps + step : ps, startsOf(s, centre));
+        if (kind == MINS) v128.store(ps + 2 * step, restsOf(s, centre));
       } else if (kind != MINS) {
         v128.store(ps, i32x4.mul(sumsOf(p0 + c, p1 + c, p2 + c, p3 + c), i32x4.splat(-zero)));
       }
@@ -252,11 +252,8 @@ export function expandSix(
     p4 += 2;
     p5 += 2;
     if (pairs) {
-      const pt = ps + <usize>nb * 24;
-      const s = pairSumsOf(p0, p1, p2, p3);
-      const t = pairSumsOf(p4, p5, p5, p5);
-      storeSix(pt, startsOf(s, centre), startsOf(t, centre));
-      storeSix(pt + <usize>nb * 24, restsOf(s, centre - zero), restsOf(t, centre - zero));
+      const s = startsOf(pairSumsOf(p0, p1, p2, p3), centre);
+      storeSix(ps, s, startsOf(pairSumsOf(p4, p5, p5, p5), centre));
     } else storeSix(ps, i32x4.mul(sumsOf(p0, p1, p2, p3), z), i32x4.mul(sumsOf(p4, p5, p5, p5), z));
     for (const end = p0 + 32; p0 < end; px += 96) {
       storeTransposed(px, 24, v128.load(p0), v128.load(p1), v128.load(p2), v128.load(p3));

@@ -20,13 +20,16 @@ import {
 } from "../quants/quad_types";
 import { minsOf, scalesOf } from "../quants/quads_256";
 import { isWide } from "../quants/super";
+import { isMirrored, mirror } from "./blocks";
 import { SEEDED, codeBytes } from "./columns";
-import { GROUP, factorsAt, scaleLanes, scalesAt, weightsAt } from "./super_panel";
+import { GROUP, factorsAt, pairScales, scalesAt, weightsAt } from "./super_panel";
 
 /** Unpacks a pair of quads of `nb` blocks to a panel. */
 export function unpackQuads(type: i32, pw: usize, nb: i32, pp: usize): void {
   unpackQuad(type, pw, 0, nb, pp);
   unpackQuad(type, pw, 1, nb, pp + 16);
+  if (isMirrored(type)) mirror(nb, pp);
+  if (isSuper(type) && sumsPairs()) pairScales(nb, pp);
 }
 
 // Quad h of a pair.
@@ -196,10 +199,10 @@ function unpackSupers(type: i32, pw: usize, h: i32, nb: i32, pp: usize): void {
 // Byte j of each lane, sign-extended, to place j.
 @inline
 function storeScales(s: v128, p: usize): void {
-  v128.store(p, scaleLanes(i32x4.shr_s(i32x4.shl(s, 24), 24)));
-  v128.store(p, scaleLanes(i32x4.shr_s(i32x4.shl(s, 16), 24)), 32);
-  v128.store(p, scaleLanes(i32x4.shr_s(i32x4.shl(s, 8), 24)), 64);
-  v128.store(p, scaleLanes(i32x4.shr_s(s, 24)), 96);
+  v128.store(p, i32x4.shr_s(i32x4.shl(s, 24), 24));
+  v128.store(p, i32x4.shr_s(i32x4.shl(s, 16), 24), 32);
+  v128.store(p, i32x4.shr_s(i32x4.shl(s, 8), 24), 64);
+  v128.store(p, i32x4.shr_s(s, 24), 96);
 }
 
 // Bytes 0 and 1 of each lane, sign-extended, as a pair of i16.

@@ -6,7 +6,7 @@ import { hasLevels, hasMin, levelZero } from "../quants/quad_types";
 import { kindOf, zeroPoint } from "./blocks";
 import { SEEDED } from "./columns";
 import { panelLevelZero } from "./quad_panel";
-import { isSplit } from "./super";
+import { hasSignedCodes } from "./super";
 import { MINIMA, NO_WEIGHTS, ZERO_POINT } from "./super_tile";
 
 // Signed codes in quads as the second operand of a dot that takes any byte: levels with what they need added.
@@ -28,22 +28,17 @@ export function zeroFor(type: i32, quads: bool, panels: bool): i32 {
 
 /** What a code of such blocks counts from while pairs are summed (matmul/columns.ts): then 32 of them stay within i16. */
 export function centreOf(type: i32): i32 {
-  return hasRests(type) ? 15 : zeroPoint(type);
-}
-
-/** Is that another code than that of 0? With 16 sums of five bits would leave i16 where all activations are -128. */
-export function hasRests(type: i32): bool {
-  return type == Type.Q5_0 || type == Type.Q5_1;
+  return type == Type.Q5_0 || type == Type.Q5_1 ? 15 : zeroPoint(type);
 }
 
 /** Are columns of super-blocks SIGNS (matmul/columns.ts)? */
 export function signsFor(type: i32, quads: bool): bool {
-  return isSplit(type) && !isDirect(type, quads);
+  return hasSignedCodes(type) && !isDirect(type, quads);
 }
 
-/** May panels take two groups of columns at once? */
-export function pairsGroups(signs: bool): bool {
-  return ASC_FEATURE_RELAXED_SIMD && pairsVectors() && (sumsPairs() || !signs);
+/** May panels take two groups of columns at once? Of those that are SIGNS only blocks of 32, where sumsPairs(). */
+export function pairsGroups(supers: bool, signs: bool): bool {
+  return ASC_FEATURE_RELAXED_SIMD && pairsVectors() && (!signs || (!supers && sumsPairs()));
 }
 
 /** What the weights of a panel of super-blocks are (matmul/super_tile.ts). */

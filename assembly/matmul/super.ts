@@ -23,8 +23,8 @@ const BYTES: usize = 292;
 /** Bytes of the scale and the sums of a super-block of a column. */
 export const SUPER_SCALES: usize = 36;
 
-/** True when weights of a type in file order need the activations' signs apart. */
-export function isSplit(type: i32): bool {
+/** True when weights of a type in file order are signed: then columns are SIGNS (matmul/columns.ts). */
+export function hasSignedCodes(type: i32): bool {
   return ASC_FEATURE_RELAXED_SIMD && type == Type.IQ4_XS;
 }
 

@@ -163,6 +163,7 @@ export function unpackSuper(type: i32, pw: usize, nbw: usize, rows: i32, nb: i32
     const p2 = min(p1 + nbw, last);
     unpackRows(type, p0, p1, p2, min(p2 + nbw, last), nb, pp);
   }
+  if (sumsPairs()) pairScales(nb, pp - 32);
 }
 
 function unpackRows(type: i32, p0: usize, p1: usize, p2: usize, p3: usize, nb: i32, pp: usize): void {
@@ -239,12 +240,13 @@ function high8(v: v128): v128 {
   return i16x8.extend_high_i8x16_s(v);
 }
 
-/** Scales, each an i32, as they stand in a panel. */
-@inline
-export function scaleLanes(v: v128): v128 {
-  if (!sumsPairs()) return v;
-  const high = i32x4.shl(v, 16);
-  return v128.or(high, i32x4.shr_u(high, 16));
+/** Scales of a panel of `nb` super-blocks, i32: each twice as i16, as they stand where sumsPairs(). */
+export function pairScales(nb: i32, pp: usize): void {
+  const end = pp + weightsAt(nb);
+  for (let p = pp + scalesAt(nb); p < end; p += 16) {
+    const high = i32x4.shl(v128.load(p), 16);
+    v128.store(p, v128.or(high, i32x4.shr_u(high, 16)));
+  }
 }
 
 // Eight i16 of four rows as i32.
@@ -253,18 +255,18 @@ function storeScales(p: usize, a: v128, b: v128, c: v128, d: v128): void {
   storeTransposed(
     p,
     32,
-    scaleLanes(i32x4.extend_low_i16x8_s(a)),
-    scaleLanes(i32x4.extend_low_i16x8_s(b)),
-    scaleLanes(i32x4.extend_low_i16x8_s(c)),
-    scaleLanes(i32x4.extend_low_i16x8_s(d)),
+    i32x4.extend_low_i16x8_s(a),
+    i32x4.extend_low_i16x8_s(b),
+    i32x4.extend_low_i16x8_s(c),
+    i32x4.extend_low_i16x8_s(d),
   );
   storeTransposed(
     p + 128,
     32,
-    scaleLanes(i32x4.extend_high_i16x8_s(a)),
-    scaleLanes(i32x4.extend_high_i16x8_s(b)),
-    scaleLanes(i32x4.extend_high_i16x8_s(c)),
-    scaleLanes(i32x4.extend_high_i16x8_s(d)),
+    i32x4.extend_high_i16x8_s(a),
+    i32x4.extend_high_i16x8_s(b),
+    i32x4.extend_high_i16x8_s(c),
+    i32x4.extend_high_i16x8_s(d),
   );
 }
 

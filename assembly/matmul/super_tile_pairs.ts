@@ -18,20 +18,14 @@ export function sumPairs(
   py: usize,
 ): void {
   const wide = isWide(type);
-  if (signs) {
-    if (pair != 0) sumSignsTwo(wide, pw, px, pair, ps, py);
-    else sumSigns(wide, pw, px, ps, py);
-  } else if (pair != 0) sumTwo(wide, pw, px, pair, ps, py);
+  if (signs) sumSigns(wide, pw, px, ps, py);
+  else if (pair != 0) sumTwo(wide, pw, px, pair, ps, py);
   else if (fitsPairs(type)) sumRuns(wide, pw, px, ps, py + 128);
   else sumOne(wide, pw, px, ps, py);
 }
 
 function sumSigns(wide: bool, pw: usize, px: usize, ps: usize, py: usize): void {
   sumOf(true, false, wide, pw, px, 0, ps, py);
-}
-
-function sumSignsTwo(wide: bool, pw: usize, px: usize, pair: usize, ps: usize, py: usize): void {
-  sumOf(true, true, wide, pw, px, pair, ps, py);
 }
 
 function sumOne(wide: bool, pw: usize, px: usize, ps: usize, py: usize): void {
@@ -185,30 +179,22 @@ function sumOf(
       d1 = macTwo(signs, x, y, s, t, w1, v1, d1, s1);
       if (two) {
         x = v128.load32_splat(pz);
-        y = v128.load32_splat(pz + next);
-        s = signs ? v128.load32_splat(pz, 16) : x;
-        t = signs ? v128.load32_splat(pz, 48) : y;
-        e0 = macTwo(signs, x, y, s, t, w0, v0, e0, s0);
-        e1 = macTwo(signs, x, y, s, t, w1, v1, e1, s1);
+        y = v128.load32_splat(pz + 16);
+        e0 = macTwo(false, x, y, x, y, w0, v0, e0, s0);
+        e1 = macTwo(false, x, y, x, y, w1, v1, e1, s1);
         x = v128.load32_splat(pz, 4);
-        y = v128.load32_splat(pz + next, 4);
-        s = signs ? v128.load32_splat(pz, 20) : x;
-        t = signs ? v128.load32_splat(pz, 52) : y;
-        f0 = macTwo(signs, x, y, s, t, w0, v0, f0, s0);
-        f1 = macTwo(signs, x, y, s, t, w1, v1, f1, s1);
+        y = v128.load32_splat(pz + 16, 4);
+        f0 = macTwo(false, x, y, x, y, w0, v0, f0, s0);
+        f1 = macTwo(false, x, y, x, y, w1, v1, f1, s1);
         x = v128.load32_splat(pz, 8);
-        y = v128.load32_splat(pz + next, 8);
-        s = signs ? v128.load32_splat(pz, 24) : x;
-        t = signs ? v128.load32_splat(pz, 56) : y;
-        g0 = macTwo(signs, x, y, s, t, w0, v0, g0, s0);
-        g1 = macTwo(signs, x, y, s, t, w1, v1, g1, s1);
+        y = v128.load32_splat(pz + 16, 8);
+        g0 = macTwo(false, x, y, x, y, w0, v0, g0, s0);
+        g1 = macTwo(false, x, y, x, y, w1, v1, g1, s1);
         x = v128.load32_splat(pz, 12);
-        y = v128.load32_splat(pz + next, 12);
-        s = signs ? v128.load32_splat(pz, 28) : x;
-        t = signs ? v128.load32_splat(pz, 60) : y;
-        h0 = macTwo(signs, x, y, s, t, w0, v0, h0, s0);
-        h1 = macTwo(signs, x, y, s, t, w1, v1, h1, s1);
-        pz += 2 * next;
+        y = v128.load32_splat(pz + 16, 12);
+        h0 = macTwo(false, x, y, x, y, w0, v0, h0, s0);
+        h1 = macTwo(false, x, y, x, y, w1, v1, h1, s1);
+        pz += 32;
       }
       pw += 64;
       px += 2 * next;

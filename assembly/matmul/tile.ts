@@ -1,6 +1,6 @@
 // The inner loop of integer products with many columns: an unpacked panel of eight rows times a group of columns.
 
-import { VECTORS, dotPairs, dotq, onesPairs, sumsPairs } from "../math/dot";
+import { VECTORS, dotPairs, dotq, negativePairs, onesPairs, sumsPairs } from "../math/dot";
 import { MINS, SEEDED, codeBytes } from "./columns";
 
 // Bytes of a result tile: [4 lanes][8 rows] f32.
@@ -98,26 +98,26 @@ function addBlock(
   }
 }
 
-// Where the sum of a lane starts; that of pairs has a place of its own, `seeds` bytes on.
+// The sum of a lane: that of pairs joined. MINS: with what its start took away.
 @inline
-function seedAt(kind: i32, pairs: bool, p: usize, seeds: usize): v128 {
-  if (pairs) return v128.load32_splat(p + seeds);
-  return kind == MINS ? i32x4.splat(0) : v128.load32_splat(p);
-}
-
-// The sum of a lane: of pairs joined, with what their start leaves of a zero point, `seeds` bytes further on.
-@inline
-function whole(pairs: bool, rests: bool, v: v128, p: usize, seeds: usize, ones: v128): v128 {
+function whole(kind: i32, pairs: bool, v: v128, rest: v128, ones: v128): v128 {
   if (!pairs) return v;
   const sum = i32x4.dot_i16x8_s(v, ones);
-  return rests ? i32x4.add(sum, v128.load32_splat(p + 2 * seeds)) : sum;
+  return kind == MINS ? i32x4.add(sum, rest) : sum;
 }
 
-// `pairs`: where sumsPairs(). `rests`: the group has some.
+// What joins pairs; of mirrored panels (matmul/blocks.ts) the sign turns round.
 @inline
-function tileOf(kind: i32, pairs: bool, rests: bool, pw: usize, px: usize, nb: i32, py: usize): void {
+function joiner(pairs: bool, mirrored: bool): v128 {
+  if (!pairs) return i32x4.splat(0);
+  return mirrored ? negativePairs() : onesPairs();
+}
+
+// `pairs`: where sumsPairs().
+@inline
+function tileOf(kind: i32, pairs: bool, mirrored: bool, pw: usize, px: usize, nb: i32, py: usize): void {
   for (let i: usize = 0; i < TILE_BYTES; i += 16) v128.store(py + i, i32x4.splat(0));
-  const ones = pairs ? onesPairs() : i32x4.splat(0);
+  const ones = joiner(pairs, mirrored);
   const codes = codeBytes(SEEDED, nb);
   const minima = (<usize>nb) << 5;
   let pe = pw + 8 * codes;
@@ -125,13 +125,15 @@ function tileOf(kind: i32, pairs: bool, rests: bool, pw: usize, px: usize, nb: i
   const seeds = (<usize>nb) << 4;
   for (const end = pd + seeds; pd < end; pd += 16, pe += 32) {
     const ps = pd + seeds;
-    let a0 = seedAt(kind, pairs, ps, seeds);
+    const pt = pairs && kind == MINS ? ps + seeds : ps;
+    const pr = pt + seeds;
+    let a0 = pairs || kind != MINS ? v128.load32_splat(pt) : i32x4.splat(0);
     let a1 = a0;
-    let b0 = seedAt(kind, pairs, ps + 4, seeds);
+    let b0 = pairs || kind != MINS ? v128.load32_splat(pt, 4) : i32x4.splat(0);
     let b1 = b0;
-    let c0 = seedAt(kind, pairs, ps + 8, seeds);
+    let c0 = pairs || kind != MINS ? v128.load32_splat(pt, 8) : i32x4.splat(0);
     let c1 = c0;
-    let d0 = seedAt(kind, pairs, ps + 12, seeds);
+    let d0 = pairs || kind != MINS ? v128.load32_splat(pt, 12) : i32x4.splat(0);
     let d1 = d0;
     // short and rolled, the accumulators carried around the loop: longer code is spilled
     const last = pw + ((<usize>VECTORS) << 7);
@@ -154,29 +156,30 @@ function tileOf(kind: i32, pairs: bool, rests: bool, pw: usize, px: usize, nb: i
       pw += 32;
       px += 16;
     } while (pw < last);
-    a0 = whole(pairs, rests, a0, ps, seeds, ones);
-    a1 = whole(pairs, rests, a1, ps, seeds, ones);
-    b0 = whole(pairs, rests, b0, ps + 4, seeds, ones);
-    b1 = whole(pairs, rests, b1, ps + 4, seeds, ones);
-    c0 = whole(pairs, rests, c0, ps + 8, seeds, ones);
-    c1 = whole(pairs, rests, c1, ps + 8, seeds, ones);
-    d0 = whole(pairs, rests, d0, ps + 12, seeds, ones);
-    d1 = whole(pairs, rests, d1, ps + 12, seeds, ones);
+    let rest = pairs && kind == MINS ? v128.load32_splat(pr) : ones;
+    a0 = whole(kind, pairs, a0, rest, ones);
+    a1 = whole(kind, pairs, a1, rest, ones);
+    rest = pairs && kind == MINS ? v128.load32_splat(pr, 4) : ones;
+    b0 = whole(kind, pairs, b0, rest, ones);
+    b1 = whole(kind, pairs, b1, rest, ones);
+    rest = pairs && kind == MINS ? v128.load32_splat(pr, 8) : ones;
+    c0 = whole(kind, pairs, c0, rest, ones);
+    c1 = whole(kind, pairs, c1, rest, ones);
+    rest = pairs && kind == MINS ? v128.load32_splat(pr, 12) : ones;
+    d0 = whole(kind, pairs, d0, rest, ones);
+    d1 = whole(kind, pairs, d1, rest, ones);
     addBlock(kind, py, a0, a1, b0, b1, c0, c1, d0, d1, pe, pe + minima, pd, ps);
   }
 }
 
 /**
- * Panel at pw (matmul/blocks.ts) times group at px (matmul/columns.ts), `nb` blocks, to the tile at py. `rests`: what the
- * zero point of sums of pairs leaves is not 0.
+ * Panel at pw (matmul/blocks.ts) times group at px (matmul/columns.ts), `nb` blocks, to the tile at py. `mirrored`: its codes
+ * are.
  */
-export function tile(kind: i32, rests: bool, pw: usize, px: usize, nb: i32, py: usize): void {
+export function tile(kind: i32, mirrored: bool, pw: usize, px: usize, nb: i32, py: usize): void {
   if (ASC_FEATURE_RELAXED_SIMD && sumsPairs()) {
-    if (kind == MINS) {
-      if (rests) tileMinsRests(pw, px, nb, py);
-      else tileMinsPairs(pw, px, nb, py);
-    } else if (rests) tileRests(pw, px, nb, py);
-    else tilePairs(pw, px, nb, py);
+    if (kind == MINS) tileMinsPairs(pw, px, nb, py);
+    else tilePairs(mirrored, pw, px, nb, py);
   } else if (kind == MINS) tileMins(pw, px, nb, py);
   else tileSeeded(pw, px, nb, py);
 }
@@ -189,20 +192,12 @@ function tileMins(pw: usize, px: usize, nb: i32, py: usize): void {
   tileOf(MINS, false, false, pw, px, nb, py);
 }
 
-function tilePairs(pw: usize, px: usize, nb: i32, py: usize): void {
-  tileOf(SEEDED, true, false, pw, px, nb, py);
-}
-
-function tileRests(pw: usize, px: usize, nb: i32, py: usize): void {
-  tileOf(SEEDED, true, true, pw, px, nb, py);
+function tilePairs(mirrored: bool, pw: usize, px: usize, nb: i32, py: usize): void {
+  tileOf(SEEDED, true, mirrored, pw, px, nb, py);
 }
 
 function tileMinsPairs(pw: usize, px: usize, nb: i32, py: usize): void {
   tileOf(MINS, true, false, pw, px, nb, py);
-}
-
-function tileMinsRests(pw: usize, px: usize, nb: i32, py: usize): void {
-  tileOf(MINS, true, true, pw, px, nb, py);
 }
 
 /** Columns of a group of tileSix(). */
@@ -220,29 +215,24 @@ export function tileSix(pw: usize, px: usize, nb: i32, py: usize): void {
  * Two groups of six columns, `step` bytes apart, where pairsGroups() (matmul/spread.ts): twelve sums of eight rows fill wider
  * registers as twelve of four fill the others.
  */
-export function tileTwelve(rests: bool, pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
-  if (!sumsPairs()) twelveSeeded(pw, px, step, nb, py);
-  else if (rests) twelveRests(pw, px, step, nb, py);
-  else twelvePairs(pw, px, step, nb, py);
+export function tileTwelve(mirrored: bool, pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
+  if (sumsPairs()) twelvePairs(mirrored, pw, px, step, nb, py);
+  else twelveSeeded(pw, px, step, nb, py);
 }
 
 function twelveSeeded(pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
   sixesOf(false, false, true, pw, px, step, nb, py);
 }
 
-function twelvePairs(pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
-  sixesOf(true, false, true, pw, px, step, nb, py);
-}
-
-function twelveRests(pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
-  sixesOf(true, true, true, pw, px, step, nb, py);
+function twelvePairs(mirrored: bool, pw: usize, px: usize, step: usize, nb: i32, py: usize): void {
+  sixesOf(true, mirrored, true, pw, px, step, nb, py);
 }
 
 // One group or, `two`, both.
 @inline
 function sixesOf(
   pairs: bool,
-  rests: bool,
+  mirrored: bool,
   two: bool,
   pw: usize,
   px: usize,
@@ -252,7 +242,7 @@ function sixesOf(
 ): void {
   const bytes: usize = two ? 384 : 192;
   for (let i: usize = 0; i < bytes; i += 16) v128.store(py + i, i32x4.splat(0));
-  const ones = pairs ? onesPairs() : i32x4.splat(0);
+  const ones = joiner(pairs, mirrored);
   const codes = codeBytes(SEEDED, nb);
   let pe = pw + 8 * codes;
   let pd = px + 6 * codes;
@@ -261,29 +251,29 @@ function sixesOf(
   for (const end = pd + seeds; pd < end; pd += 24, pe += 32) {
     const ps = pd + seeds;
     const pt = ps + step;
-    let a0 = seedAt(SEEDED, pairs, ps, seeds);
+    let a0 = v128.load32_splat(ps);
     let a1 = a0;
-    let b0 = seedAt(SEEDED, pairs, ps + 4, seeds);
+    let b0 = v128.load32_splat(ps, 4);
     let b1 = b0;
-    let c0 = seedAt(SEEDED, pairs, ps + 8, seeds);
+    let c0 = v128.load32_splat(ps, 8);
     let c1 = c0;
-    let d0 = seedAt(SEEDED, pairs, ps + 12, seeds);
+    let d0 = v128.load32_splat(ps, 12);
     let d1 = d0;
-    let e0 = seedAt(SEEDED, pairs, ps + 16, seeds);
+    let e0 = v128.load32_splat(ps, 16);
     let e1 = e0;
-    let f0 = seedAt(SEEDED, pairs, ps + 20, seeds);
+    let f0 = v128.load32_splat(ps, 20);
     let f1 = f0;
-    let g0 = two ? seedAt(SEEDED, pairs, pt, seeds) : a0;
+    let g0 = two ? v128.load32_splat(pt) : a0;
     let g1 = g0;
-    let h0 = two ? seedAt(SEEDED, pairs, pt + 4, seeds) : a0;
+    let h0 = two ? v128.load32_splat(pt, 4) : a0;
     let h1 = h0;
-    let i0 = two ? seedAt(SEEDED, pairs, pt + 8, seeds) : a0;
+    let i0 = two ? v128.load32_splat(pt, 8) : a0;
     let i1 = i0;
-    let j0 = two ? seedAt(SEEDED, pairs, pt + 12, seeds) : a0;
+    let j0 = two ? v128.load32_splat(pt, 12) : a0;
     let j1 = j0;
-    let k0 = two ? seedAt(SEEDED, pairs, pt + 16, seeds) : a0;
+    let k0 = two ? v128.load32_splat(pt, 16) : a0;
     let k1 = k0;
-    let l0 = two ? seedAt(SEEDED, pairs, pt + 20, seeds) : a0;
+    let l0 = two ? v128.load32_splat(pt, 20) : a0;
     let l1 = l0;
     const last = pw + ((<usize>VECTORS) << 7);
     do {
@@ -333,43 +323,43 @@ function sixesOf(
     } while (pw < last);
     const w0 = v128.load(pe);
     const w1 = v128.load(pe, 16);
-    a0 = whole(pairs, rests, a0, ps, seeds, ones);
-    a1 = whole(pairs, rests, a1, ps, seeds, ones);
+    a0 = whole(SEEDED, pairs, a0, ones, ones);
+    a1 = whole(SEEDED, pairs, a1, ones, ones);
     addScaled(py, a0, a1, w0, w1, v128.load32_splat(pd));
-    b0 = whole(pairs, rests, b0, ps + 4, seeds, ones);
-    b1 = whole(pairs, rests, b1, ps + 4, seeds, ones);
+    b0 = whole(SEEDED, pairs, b0, ones, ones);
+    b1 = whole(SEEDED, pairs, b1, ones, ones);
     addScaled(py + 32, b0, b1, w0, w1, v128.load32_splat(pd, 4));
-    c0 = whole(pairs, rests, c0, ps + 8, seeds, ones);
-    c1 = whole(pairs, rests, c1, ps + 8, seeds, ones);
+    c0 = whole(SEEDED, pairs, c0, ones, ones);
+    c1 = whole(SEEDED, pairs, c1, ones, ones);
     addScaled(py + 64, c0, c1, w0, w1, v128.load32_splat(pd, 8));
-    d0 = whole(pairs, rests, d0, ps + 12, seeds, ones);
-    d1 = whole(pairs, rests, d1, ps + 12, seeds, ones);
+    d0 = whole(SEEDED, pairs, d0, ones, ones);
+    d1 = whole(SEEDED, pairs, d1, ones, ones);
     addScaled(py + 96, d0, d1, w0, w1, v128.load32_splat(pd, 12));
-    e0 = whole(pairs, rests, e0, ps + 16, seeds, ones);
-    e1 = whole(pairs, rests, e1, ps + 16, seeds, ones);
+    e0 = whole(SEEDED, pairs, e0, ones, ones);
+    e1 = whole(SEEDED, pairs, e1, ones, ones);
     addScaled(py + 128, e0, e1, w0, w1, v128.load32_splat(pd, 16));
-    f0 = whole(pairs, rests, f0, ps + 20, seeds, ones);
-    f1 = whole(pairs, rests, f1, ps + 20, seeds, ones);
+    f0 = whole(SEEDED, pairs, f0, ones, ones);
+    f1 = whole(SEEDED, pairs, f1, ones, ones);
     addScaled(py + 160, f0, f1, w0, w1, v128.load32_splat(pd, 20));
     if (!two) continue;
     const pg = pd + step;
-    g0 = whole(pairs, rests, g0, pt, seeds, ones);
-    g1 = whole(pairs, rests, g1, pt, seeds, ones);
+    g0 = whole(SEEDED, pairs, g0, ones, ones);
+    g1 = whole(SEEDED, pairs, g1, ones, ones);
     addScaled(py + 192, g0, g1, w0, w1, v128.load32_splat(pg));
-    h0 = whole(pairs, rests, h0, pt + 4, seeds, ones);
-    h1 = whole(pairs, rests, h1, pt + 4, seeds, ones);
+    h0 = whole(SEEDED, pairs, h0, ones, ones);
+    h1 = whole(SEEDED, pairs, h1, ones, ones);
     addScaled(py + 224, h0, h1, w0, w1, v128.load32_splat(pg, 4));
-    i0 = whole(pairs, rests, i0, pt + 8, seeds, ones);
-    i1 = whole(pairs, rests, i1, pt + 8, seeds, ones);
+    i0 = whole(SEEDED, pairs, i0, ones, ones);
+    i1 = whole(SEEDED, pairs, i1, ones, ones);
     addScaled(py + 256, i0, i1, w0, w1, v128.load32_splat(pg, 8));
-    j0 = whole(pairs, rests, j0, pt + 12, seeds, ones);
-    j1 = whole(pairs, rests, j1, pt + 12, seeds, ones);
+    j0 = whole(SEEDED, pairs, j0, ones, ones);
+    j1 = whole(SEEDED, pairs, j1, ones, ones);
     addScaled(py + 288, j0, j1, w0, w1, v128.load32_splat(pg, 12));
-    k0 = whole(pairs, rests, k0, pt + 16, seeds, ones);
-    k1 = whole(pairs, rests, k1, pt + 16, seeds, ones);
+    k0 = whole(SEEDED, pairs, k0, ones, ones);
+    k1 = whole(SEEDED, pairs, k1, ones, ones);
     addScaled(py + 320, k0, k1, w0, w1, v128.load32_splat(pg, 16));
-    l0 = whole(pairs, rests, l0, pt + 20, seeds, ones);
-    l1 = whole(pairs, rests, l1, pt + 20, seeds, ones);
+    l0 = whole(SEEDED, pairs, l0, ones, ones);
+    l1 = whole(SEEDED, pairs, l1, ones, ones);
     addScaled(py + 352, l0, l1, w0, w1, v128.load32_splat(pg, 20));
   }
 }
