@@ -1,7 +1,7 @@
 // Weights in quads against the same weights in file order: the layout and back, products and rows, in both builds.
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { Flag, Op } from "../assembly/abi.ts";
+import { CTRL_VECTORS, Flag, Op } from "../assembly/abi.ts";
 import { quadLeafs } from "../ts/graph/quads.ts";
 import { type Tensor, leaf } from "../ts/graph/tensor.ts";
 import { loadModel } from "../ts/llm/index.ts";
@@ -250,6 +250,32 @@ describe.each(BUILDS)("quads, %s", (build) => {
       }
     }
   });
+
+  test.each(TYPES)(
+    "%s sums both ends exactly for many columns, in registers of either width",
+    async (_, type) => {
+      const [core, exact] = [await Core.load(build), await Core.load("simd")];
+      const [k, m, n] = [2 * typeInfo(type)!.blockSize, 8, 29];
+      const next = stream(8);
+      const either = (a: number, b: number) => () => (next() < 0 ? a : b);
+      const ends = [() => 127, () => -127, () => -128, either(-128, 127), either(-128, 0)];
+      for (const codes of [() => 0xff, () => 0x77, () => 0, either(0, 0xff)]) {
+        const bytes = extremes(type, k, m, codes);
+        const columns = Array.from({ length: n }, (_, i) => column(dotType(type), k, ends[i % ends.length]!));
+        const x = Uint8Array.from(columns.flatMap((c) => [...c]));
+        exact.reset();
+        const want = product(exact, exact.leaf(type, [k, m], bytes), exact.leaf(dotType(type), [k, n], x));
+        for (const wider of [0, 1]) {
+          for (const lay of [quads, (one: Core) => one.leaf(type, [k, m], bytes)]) {
+            core.reset();
+            core.bytes[CTRL_VECTORS] = wider;
+            const got = product(core, lay(core, type, k, m, bytes), core.leaf(dotType(type), [k, n], x));
+            expect(bits(got)).toEqual(bits(want));
+          }
+        }
+      }
+    },
+  );
 
   test.each(TYPES)("get_rows of %s has the bits of file order", async (_, type) => {
     const core = await Core.load(build);

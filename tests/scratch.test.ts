@@ -1,6 +1,6 @@
 // Scratch of products: no kernel writes beyond what is counted for it, for the fewest weights and columns and for more of both.
 import { expect, test } from "vitest";
-import { CTRL_WIDE, Flag, Op } from "../assembly/abi.ts";
+import { CTRL_VECTORS, CTRL_WIDE, Flag, Op } from "../assembly/abi.ts";
 import { dotType, mulMatDef, WEIGHTS } from "../ts/ops/mul_mat.ts";
 import { mulMatIdDef } from "../ts/ops/mul_mat_id.ts";
 import { rowBytes } from "../ts/shape.ts";
@@ -9,8 +9,8 @@ import { BUILDS, Core, type Stored, samples, stream, weights } from "./core.ts";
 
 /** What probeDot() may have found; which it is decides how columns lie. */
 const DOTS = [0, 1, 2];
-/** Row by row; panels, of four and six columns. */
-const COLUMNS = [1, 2, 3, 4, 5, 13, 66];
+/** Row by row; panels, of four and six columns; odd numbers with wider registers. */
+const COLUMNS = [1, 2, 3, 4, 5, 13, 23, 66];
 const ROWS = 16;
 
 function laid(core: Core, type: Type, k: number, quads: boolean): Stored {
@@ -51,6 +51,7 @@ test.each(BUILDS)("products stay in their scratch, %s", async (build) => {
           for (const n of COLUMNS) {
             core.reset();
             core.bytes[CTRL_WIDE] = dot;
+            core.bytes[CTRL_VECTORS] = n % 2;
             const a = laid(core, type, k, quads);
             for (const b of columns(core, type, k, n)) {
               productStays(core, a, b);

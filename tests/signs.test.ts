@@ -1,7 +1,7 @@
 // Signed codes at both ends of their range times activations at theirs, -128 included, which only foreign columns hold: the
 // integer sums must be exact, in file order and in quads, for single columns and for panels.
 import { describe, expect, test } from "vitest";
-import { Flag, Op } from "../assembly/abi.ts";
+import { CTRL_VECTORS, Flag, Op } from "../assembly/abi.ts";
 import { dotType, mulMatDef } from "../ts/ops/mul_mat.ts";
 import { rowBytes } from "../ts/shape.ts";
 import { Type, typeInfo } from "../ts/types.ts";
@@ -114,7 +114,7 @@ describe.each(BUILDS)("signed codes, %s", (build) => {
       const core = await Core.load(build);
       core.probeDot();
       const { blockSize } = typeInfo(type)!;
-      for (const [nb, n] of [1, 4, 9].flatMap((nb) => [1, 2, 3, 5].map((n) => [nb, n] as const))) {
+      for (const [nb, n] of [1, 4, 9].flatMap((nb) => [1, 2, 3, 5, 13].map((n) => [nb, n] as const))) {
         core.reset();
         const next = stream(100 * nb + n);
         const k = nb * blockSize;
@@ -128,8 +128,11 @@ describe.each(BUILDS)("signed codes, %s", (build) => {
         const laid = core.leaf(type, [k, ROWS], joined(rows));
         expect(core.toQuads(type, laid.data, rowBytes(type, k), ROWS)).toBe(true);
         core.setFlags(laid, Flag.QUADS);
-        expect([...product(core, file, b)], `file order, ${nb} blocks, ${n} columns`).toEqual(want);
-        expect([...product(core, laid, b)], `quads, ${nb} blocks, ${n} columns`).toEqual(want);
+        for (const wider of [0, 1]) {
+          core.bytes[CTRL_VECTORS] = wider;
+          expect([...product(core, file, b)], `file order, ${nb} blocks, ${n} columns`).toEqual(want);
+          expect([...product(core, laid, b)], `quads, ${nb} blocks, ${n} columns`).toEqual(want);
+        }
       }
     },
   );
