@@ -196,7 +196,7 @@ function quantPanels(
 }
 
 // The first columns, which stand in groups of six; fours follow, so that at most one column is computed in vain. Where pairs
-// are summed it takes wider registers, and two groups at once.
+// are summed only wider registers hold as many sums, of two groups at once; then up to three columns are.
 function sixColumns(a: Node, columns: i32): i32 {
   if (!ASC_FEATURE_RELAXED_SIMD || columns < SIX_COLUMNS) return 0;
   if (hasSupers(a) || spreadFor(a.type, inQuads(a)) != SEEDED) return 0;
