@@ -115,6 +115,7 @@ export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, e
           let j: v128;
           let k: v128;
           let l: v128;
+          // the same offsets from x and z: V8 computes each of them once
           const z = x + X16;
           let a = v128.load(g);
           let b = v128.load(g, 16);
