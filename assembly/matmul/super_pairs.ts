@@ -99,7 +99,7 @@ export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, e
           scalesB = v128.load(ps, 32);
         }
         const s0 = v128.load32_splat(s);
-        const s1 = v128.load32_splat(s + 4);
+        const s1 = v128.load32_splat(s, 4);
         if (hasMin(type)) {
           sumsA = weighNibbles(scalesA, s0, s1, sumsA, nibbles);
           sumsB = weighNibbles(scalesB, s0, s1, sumsB, nibbles);
@@ -115,13 +115,15 @@ export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, e
           let j: v128;
           let k: v128;
           let l: v128;
+          // the same offsets from x and z: V8 computes each of them once
+          const z = x + X16;
           let a = v128.load(g);
           let b = v128.load(g, 16);
           if (type == Type.Q2_K) {
             e = v128.load32_splat(x);
             i = productPairs(e, v128.and(a, m));
             j = productPairs(e, v128.and(b, m));
-            e = v128.load32_splat(x, 16);
+            e = v128.load32_splat(z);
             k = productPairs(e, v128.and(a, upper));
             l = productPairs(e, v128.and(b, upper));
             a = i16x8.shr_u(a, 4);
@@ -129,7 +131,7 @@ export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, e
             e = v128.load32_splat(x, 4);
             i = dotPairs(e, v128.and(a, m), i);
             j = dotPairs(e, v128.and(b, m), j);
-            e = v128.load32_splat(x, 20);
+            e = v128.load32_splat(z, 4);
             k = dotPairs(e, v128.and(a, upper), k);
             l = dotPairs(e, v128.and(b, upper), l);
             a = v128.load(g, 32);
@@ -137,7 +139,7 @@ export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, e
             e = v128.load32_splat(x, 8);
             i = dotPairs(e, v128.and(a, m), i);
             j = dotPairs(e, v128.and(b, m), j);
-            e = v128.load32_splat(x, 24);
+            e = v128.load32_splat(z, 8);
             k = dotPairs(e, v128.and(a, upper), k);
             l = dotPairs(e, v128.and(b, upper), l);
             a = i16x8.shr_u(a, 4);
@@ -145,7 +147,7 @@ export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, e
             e = v128.load32_splat(x, 12);
             i = dotPairs(e, v128.and(a, m), i);
             j = dotPairs(e, v128.and(b, m), j);
-            e = v128.load32_splat(x, 28);
+            e = v128.load32_splat(z, 12);
             k = dotPairs(e, v128.and(a, upper), k);
             l = dotPairs(e, v128.and(b, upper), l);
             i = i32x4.mul(i32x4.dot_i16x8_s(i, factor), v128.and(scalesA, low));
@@ -196,16 +198,16 @@ export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, e
               j = i32x4.mul(i32x4.dot_i16x8_s(j, factor), lowByte(scalesB));
               accA = i32x4.add(accA, i);
               accB = i32x4.add(accB, j);
-              e = v128.load32_splat(x, 16);
+              e = v128.load32_splat(z);
               i = productPairs(e, v128.and(a, upper));
               j = productPairs(e, v128.and(b, upper));
-              e = v128.load32_splat(x, 20);
+              e = v128.load32_splat(z, 4);
               i = dotPairs(e, v128.and(c, upper), i);
               j = dotPairs(e, v128.and(d, upper), j);
-              e = v128.load32_splat(x, 24);
+              e = v128.load32_splat(z, 8);
               k = productPairs(e, v128.and(f, upper));
               l = productPairs(e, v128.and(h, upper));
-              e = v128.load32_splat(x, 28);
+              e = v128.load32_splat(z, 12);
               k = dotPairs(e, v128.and(topA, upper), k);
               l = dotPairs(e, v128.and(topB, upper), l);
               i = joinPairs(k, i32x4.dot_i16x8_s(i, ones), ones);
