@@ -18,6 +18,12 @@ test.each([
   ["plan", "nowhere.csv"],
   ["bench", "nowhere.gguf"],
   ["quantize", "nowhere.gguf", "out.gguf", "Q4_0"],
+  ["quantize", SHIPPED, "out.gguf", "Q4_0", "--imatrix", "nowhere.gguf"],
+  // no file of these is fetched
+  ["chat", SHIPPED, "--messages", "nowhere://a.json"],
+  ["eval", SHIPPED, "--text-file", "nowhere://a.txt"],
+  ["embed", SHIPPED, "--file", "nowhere://a.txt"],
+  ["plan", "nowhere://a.csv"],
 ])("%s %s", async (...argv) => {
   const error = vi.spyOn(console, "error").mockImplementation(() => undefined);
   try {
