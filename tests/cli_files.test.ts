@@ -34,3 +34,13 @@ test.each([
     error.mockRestore();
   }
 });
+
+test("texts that cannot be read end embed with the error of the system", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  try {
+    const status = await main(["embed", SHIPPED, "--file", import.meta.dirname]);
+    expect([status, error.mock.calls]).toEqual([1, [[expect.stringMatching(/^slackwater: EISDIR/)]]]);
+  } finally {
+    error.mockRestore();
+  }
+});
