@@ -18,12 +18,28 @@ test.each([
   ["plan", "nowhere.csv"],
   ["bench", "nowhere.gguf"],
   ["quantize", "nowhere.gguf", "out.gguf", "Q4_0"],
+  ["quantize", SHIPPED, "out.gguf", "Q4_0", "--imatrix", "nowhere.gguf"],
+  // no file of these is fetched
+  ["chat", SHIPPED, "--messages", "nowhere://a.json"],
+  ["eval", SHIPPED, "--text-file", "nowhere://a.txt"],
+  ["embed", SHIPPED, "--file", "nowhere://a.txt"],
+  ["plan", "nowhere://a.csv"],
 ])("%s %s", async (...argv) => {
   const error = vi.spyOn(console, "error").mockImplementation(() => undefined);
   try {
     const status = await main(argv);
     const missing = argv.find((x) => x.startsWith("nowhere"));
     expect([status, error.mock.calls]).toEqual([2, [[`slackwater: no such file: ${missing}`]]]);
+  } finally {
+    error.mockRestore();
+  }
+});
+
+test("texts that cannot be read end embed with the error of the system", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  try {
+    const status = await main(["embed", SHIPPED, "--file", import.meta.dirname]);
+    expect([status, error.mock.calls]).toEqual([1, [[expect.stringMatching(/^slackwater: EISDIR/)]]]);
   } finally {
     error.mockRestore();
   }

@@ -8,8 +8,6 @@
 
 import { CTRL_VECTORS, CTRL_WIDE } from "../abi";
 
-/** Bytes of one activation in dot order. */
-export const XB: usize = ASC_FEATURE_RELAXED_SIMD ? 1 : 2;
 /** Code vectors per block of 32. */
 export const VECTORS: i32 = ASC_FEATURE_RELAXED_SIMD ? 2 : 4;
 

@@ -70,15 +70,9 @@ export function groupBytes(kind: i32, nb: i32): usize {
   return 4 * codeBytes(kind, nb) + ((<usize>nb) << (sumsPairs() && kind == MINS ? 6 : 5));
 }
 
-/** What activations are without their sign, 0..128 as unsigned bytes. */
+// All bits where activations are negative.
 @inline
-export function magnitudes(v: v128): v128 {
-  return i8x16.abs(v);
-}
-
-/** All bits where activations are negative. */
-@inline
-export function signs(v: v128): v128 {
+function signs(v: v128): v128 {
   return i8x16.shr_s(v, 7);
 }
 
@@ -128,8 +122,8 @@ export function expandSigns(p: usize, px: usize): i32 {
   }
   const s = signs(a);
   const t = signs(b);
-  const u = magnitudes(a);
-  const v = magnitudes(b);
+  const u = i8x16.abs(a);
+  const v = i8x16.abs(b);
   v128.store(px, u);
   v128.store(px, v, 16);
   v128.store(px, s, 32);
@@ -220,8 +214,8 @@ function startsOf(s: v128, centre: i32): v128 {
 
 
 @inline
-function restsOf(s: v128, factor: i32): v128 {
-  return i32x4.mul(i32x4.extadd_pairwise_i16x8_s(s), i32x4.splat(factor));
+function restsOf(s: v128, centre: i32): v128 {
+  return i32x4.mul(i32x4.extadd_pairwise_i16x8_s(s), i32x4.splat(centre));
 }
 
 /** Six columns, `step` bytes apart but none past `last`, as a group for tileSix() (matmul/tile.ts). SEEDED, relaxed. */

@@ -4,7 +4,7 @@
 // Every pair of lines is the same thing for the one quad and for the other, and both take the same broadcasts: so it is
 // that V8 packs them (docs/decisions/0026-quads-in-pairs.md). Functions give one vector, hence the length of the loop.
 
-import { WIDE_UNSIGNED, dotPairs, dotq, joinPairs, onesPairs, productPairs, wideDot } from "../math/dot";
+import { WIDE_UNSIGNED, dotPairs, dotq, onesPairs, productPairs, wideDot } from "../math/dot";
 import {
   EVEN,
   EVEN_NIBBLES,

@@ -11,7 +11,7 @@ import { EVEN, LIFT, LIFTED, X0F, X20, X30, bitsFrom, lowered, powersOf, quadMas
 import { bytesOf, codesAt, hasLevels, levelZero, tableOf } from "../quants/quad_types";
 import { topsIQ4_XS } from "../quants/quads_256";
 import { BLOCK_SCALES } from "./columns";
-import { BLOCK, RUN, SUPER, X16, dotFour, oddOf, term } from "./quad_runs";
+import { BLOCK, RUN, X16, dotFour, oddOf, term } from "./quad_runs";
 import { SUPER_SCALES } from "./super";
 
 // Runs of 32 whose sums wait for their scales together: as many as a super-block has.

@@ -7,8 +7,7 @@
 //     codes     per four bytes of a row [row 0] .. [row 7], groups of 16 in order
 //     scales    i32, where sumsPairs() each twice as i16, per group [row 0] .. [row 7]; 16 places, wide types use eight
 //     weights   i16 pairs, per two groups [row 0] .. [row 7]: minima, or scale times -zero point, for seeds the
-//               scale; eight places, wide types
-//               use four: their groups are of 32
+//               scale; eight places, wide types use four: their groups are of 32
 //     d, dmin   f32, [row 0] .. [row 7] each
 //   group of four columns
 //     codes     per four bytes [lane 0] .. [lane 3], SIGNS |x|, then s (matmul/columns.ts)
@@ -274,7 +273,7 @@ function unpackWeights<T>(p0: usize, p1: usize, p2: usize, p3: usize, pm: usize)
   const t = changetype<T>(<usize>0);
   const seeds = ASC_FEATURE_RELAXED_SIMD && t.signed();
   if (!t.hasMin() && t.zero() == 0 && !seeds) return;
-  const z = i16x8.splat(t.hasMin() ? 1 : seeds ? 1 : <i16>-t.zero());
+  const z = i16x8.splat(t.hasMin() || seeds ? 1 : <i16>-t.zero());
   const a = weightsOf<T>(p0);
   const b = weightsOf<T>(p1);
   const c = weightsOf<T>(p2);

@@ -5,7 +5,7 @@
 
 import { ITEM_BYTES, SEARCH_BYTES, SECTION_BYTES } from "../abi";
 import { lowestFor } from "./ground";
-import { bufferAt, getf, geti, Plan, puti } from "./work";
+import { bufferAt, geti, Plan, puti } from "./work";
 
 // Most units a capacity may have: sums of two heights stay below 2^31.
 const UNITS_MAX: f64 = 1073741823;

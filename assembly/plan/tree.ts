@@ -7,7 +7,7 @@
 //   node  0 best key f64, 0 when all are placed | 8 least c1 of the unplaced | 16
 
 import { TREE_LEAF } from "../abi";
-import { Buffer, BUFFER, bufferAt, geti, Plan, puti } from "./work";
+import { bufferAt, geti, Plan, puti } from "./work";
 
 const LEAF_SHIFT = 3;
 const LEAF = 1 << LEAF_SHIFT;

@@ -186,30 +186,6 @@ export function dequantizeRow(type: i32, px: usize, py: usize, n: i32): bool {
   return true;
 }
 
-/** Type of the activations that weights of `type` are multiplied with: integer dots for block types. */
-export function dotType(type: i32): i32 {
-  switch (type) {
-    case Type.Q4_1:
-    case Type.Q5_1:
-      return Type.Q8_1;
-    case Type.Q4_0:
-    case Type.Q5_0:
-    case Type.Q8_0:
-    case Type.IQ4_NL:
-    case Type.MXFP4:
-      return Type.Q8_0;
-    case Type.Q2_K:
-    case Type.Q3_K:
-    case Type.Q4_K:
-    case Type.Q5_K:
-    case Type.Q6_K:
-    case Type.IQ4_XS:
-      return Type.Q8_K;
-    default:
-      return type;
-  }
-}
-
 /** Elements per block. */
 export function blockSize(type: i32): i32 {
   switch (type) {

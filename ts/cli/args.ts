@@ -86,10 +86,15 @@ export function parse(
   return new Args(positionals, values as Record<string, string | boolean | undefined>);
 }
 
-/** A path that arguments name: of a file, or a URL. @throws {TypeError} when there is no such file */
+/** The path of a file that arguments name. @throws {TypeError} when there is no such file */
 export function existing(path: string): string {
-  if (!/^[a-z]+:\/\//.test(path) && !existsSync(path)) throw new TypeError(`no such file: ${path}`);
+  if (!existsSync(path)) throw new TypeError(`no such file: ${path}`);
   return path;
+}
+
+/** The same of what a URL may name as well. */
+export function existingOrUrl(path: string): string {
+  return /^[a-z]+:\/\//.test(path) ? path : existing(path);
 }
 
 function helpText(usage: string, options: Readonly<Record<string, Option>>): string {

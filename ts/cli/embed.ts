@@ -62,9 +62,14 @@ async function* groups(input: Readable): AsyncGenerator<readonly string[], void>
   const reader = createInterface({ input, crlfDelay: Infinity });
   const waiting: string[] = [];
   let open = true;
+  let failure: Error | undefined;
   let wake = (): void => {};
   reader.on("line", (line) => {
     if (waiting.push(line) >= 4 * TOGETHER) reader.pause();
+    wake();
+  });
+  reader.on("error", (error: Error) => {
+    failure = error;
     wake();
   });
   reader.on("close", () => {
@@ -72,6 +77,7 @@ async function* groups(input: Readable): AsyncGenerator<readonly string[], void>
     wake();
   });
   for (;;) {
+    if (failure !== undefined) throw failure;
     if (waiting.length > 0) yield waiting.splice(0, TOGETHER);
     else if (!open) return;
     else {

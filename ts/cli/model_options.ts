@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { type KvType, loadModel, type LocalModel, type ProgressListener } from "../llm/index.ts";
 import { comparedVectors, type VectorBits } from "../runtime/vectors.ts";
 import { Type } from "../types.ts";
-import { type Args, existing, type Option } from "./args.ts";
+import { type Args, existingOrUrl, type Option } from "./args.ts";
 
 /** Options of {@link openModel}. */
 export const MODEL_OPTIONS = {
@@ -29,7 +29,7 @@ export function shippedModel(): string {
 /** The model file named by the arguments, or the shipped one. */
 export function modelPath(args: Args): string {
   const [path = shippedModel()] = args.positionals;
-  return existing(path);
+  return existingOrUrl(path);
 }
 
 /** Loads the model, with a progress line on a terminal. */

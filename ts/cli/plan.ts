@@ -9,7 +9,7 @@ import type { PlanHost } from "../runtime/plan_host.ts";
 import type { PlanOptions } from "../runtime/plan_check.ts";
 import { planBuffers } from "../runtime/plan_list.ts";
 import { planReport, reportToText, type ReportSource } from "../runtime/report.ts";
-import { existing } from "./args.ts";
+import { existing, existingOrUrl } from "./args.ts";
 
 /** What the command needs from outside; tests hand in their own. */
 export interface PlanCommandHost {
@@ -67,14 +67,16 @@ interface Parsed {
 export async function planCommand(args: readonly string[], outside: PlanCommandHost): Promise<void> {
   const p = parse(args);
   if (p === undefined) return outside.write(`${PLAN_USAGE}\n`);
-  const source = p.file.toLowerCase().endsWith(".csv")
-    ? await planCsv(p, outside)
-    : await planModel(p, outside);
+  const source = isCsv(p.file) ? await planCsv(p, outside) : await planModel(p, outside);
   if (p.svg !== undefined) writeFileSync(p.svg, planToSVG(source));
   const report = planReport(source);
   if (!p.json) return outside.write(`${reportToText(report)}\n`);
   const { peak, lowerBound, sum, ms, optimal, offsets } = report;
   outside.write(`${JSON.stringify({ peak, lowerBound, sum, ms, optimal, offsets })}\n`);
+}
+
+function isCsv(path: string): boolean {
+  return path.toLowerCase().endsWith(".csv");
 }
 
 // Undefined when help is asked for.
@@ -90,7 +92,7 @@ function parse(args: readonly string[]): Parsed | undefined {
   if (file === undefined || positionals.length > 1)
     throw new TypeError(`plan: one file expected\n${PLAN_USAGE}`);
   return {
-    file: existing(file),
+    file: isCsv(file) ? existing(file) : existingOrUrl(file),
     json: v.json === true,
     svg: v.svg,
     list: {

@@ -4,7 +4,7 @@ import { createWriteStream, renameSync, rmSync } from "node:fs";
 import { once } from "node:events";
 import { finished } from "node:stream/promises";
 import { quantizeGguf, type QuantizeReport } from "../llm/index.ts";
-import { type Args, existing, type Option, parse } from "./args.ts";
+import { type Args, existingOrUrl, type Option, parse } from "./args.ts";
 import { interruptSignal, progressLine } from "./model_options.ts";
 
 const OPTIONS: Record<string, Option> = {
@@ -24,7 +24,8 @@ export async function quantizeCommand(argv: readonly string[]): Promise<void> {
   if (args === undefined) return;
   const [from, to, type] = args.positionals;
   if (type === undefined) throw new TypeError("quantize: expected IN.gguf OUT.gguf TYPE");
-  existing(from!);
+  const importance = args.text("imatrix");
+  for (const path of importance === undefined ? [from!] : [from!, importance]) existingOrUrl(path);
   const partial = `${to}.part`;
   try {
     const report = await write(partial, from!, type, args);
