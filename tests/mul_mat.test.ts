@@ -1,6 +1,6 @@
 // MUL_MAT against double precision: every type, as rows and as panels, alone and in a batch, by one thread and three.
 import { describe, expect, test } from "vitest";
-import { CTRL_WIDE, Op, SRC_LIVE } from "../assembly/abi.ts";
+import { CTRL_VECTORS, CTRL_WIDE, Op, SRC_LIVE } from "../assembly/abi.ts";
 import { dotType, mulMatDef } from "../ts/ops/mul_mat.ts";
 import { createEngine } from "../ts/runtime/engine.ts";
 import { type Strides } from "../ts/shape.ts";
@@ -108,9 +108,12 @@ describe.each(BUILDS)("mul_mat, %s", (build) => {
       ] as const) {
         core.reset();
         const { a, b } = operands(core, type, { m, n, k });
-        const all = core.read(product(core, a, b));
-        for (const i of [0, 63, 64, 122, 124, 131, n - 1]) {
-          expect(core.read(product(core, a, column(core, b, i)))).toEqual(all.slice(i * m, (i + 1) * m));
+        for (const wider of [0, 1]) {
+          core.bytes[CTRL_VECTORS] = wider;
+          const all = core.read(product(core, a, b));
+          for (const i of [0, 5, 63, 64, 122, 124, 131, n - 1]) {
+            expect(core.read(product(core, a, column(core, b, i)))).toEqual(all.slice(i * m, (i + 1) * m));
+          }
         }
       }
     },
