@@ -89,6 +89,13 @@ export function wideDot(): i32 {
   else return WIDE_NONE;
 }
 
+/** True where dots take signed bytes, so that 128 as second operand counts as -128. */
+export function takesSigned(): bool {
+  // 15 times 255: from memory, so that no compiler works it out
+  const v = productPairs(v128.load(MASKS), v128.load(MASKS, 32));
+  return wideDot() == WIDE_SIGNED || i16x8.extract_lane_s(v, 0) < 0;
+}
+
 /** True where kernels may keep twice the sums, because pairs of vectors share a register. */
 @inline
 export function pairsVectors(): bool {

@@ -22,7 +22,6 @@
 
 import {
   VECTORS,
-  WIDE_SIGNED,
   bytes,
   interleaveHigh,
   interleaveLow,
@@ -31,7 +30,7 @@ import {
   sums4,
   sumI32,
   sumsPairs,
-  wideDot,
+  takesSigned,
 } from "../math/dot";
 import { f16ToF32, f16x4ToF32 } from "../math/f16";
 
@@ -113,7 +112,7 @@ export function expandColumn(p: usize, nb: i32, zero: i32, kind: i32, quads: boo
 export function expandSigns(p: usize, px: usize): i32 {
   const a = v128.load(p);
   const b = v128.load(p, 16);
-  if (wideDot() == WIDE_SIGNED) {
+  if (takesSigned()) {
     v128.store(px, a);
     v128.store(px, b, 16);
     v128.store(px, i32x4.splat(0), 32);
@@ -176,7 +175,7 @@ export function expandGroup(
 
 /** SIGNS of 32 activations each of four columns to px; returns their seeds. */
 export function expandGroupSigns(p0: usize, p1: usize, p2: usize, p3: usize, px: usize): v128 {
-  const m = i8x16.splat(wideDot() == WIDE_SIGNED ? 0 : -1);
+  const m = i8x16.splat(takesSigned() ? 0 : -1);
   let a = i32x4.splat(0);
   let b = a;
   let c = a;
