@@ -14,8 +14,14 @@ import { PARTIAL_BYTES, packPanel, panelBytesF, tileF, tilePairF } from "../matm
 import { unpackQuads } from "../matmul/quad_panel";
 import { columnBytesOf, dotColumn, hasSupers, inQuads, spreadColumn } from "../matmul/rows";
 import { centreOf, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
-import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "../matmul/super_panel";
-import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "../matmul/super_tile";
+import {
+  SUPER_TILE_BYTES,
+  expandSuperGroup,
+  superGroupBytes,
+  superPanelBytes,
+  unpackSuper,
+} from "../matmul/super_panel";
+import { TILE_PAIR_BYTES, superTile } from "../matmul/super_tile";
 import { tileSigns, tileSignsTwo } from "../matmul/signs_tile";
 import { SIX, tile, tileSix, tileTwelve } from "../matmul/tile";
 import { Node, rowAt } from "../node";

@@ -13,8 +13,14 @@ import { PANEL_ROWS, isMirrored, panelBytes, unpackPanel } from "./blocks";
 import { SIGNS, expandGroup, groupBytes } from "./columns";
 import { unpackQuads } from "./quad_panel";
 import { centreOf, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "./spread";
-import { expandSuperGroup, superGroupBytes, superPanelBytes, unpackSuper } from "./super_panel";
-import { SUPER_TILE_BYTES, TILE_PAIR_BYTES, superTile } from "./super_tile";
+import {
+  SUPER_TILE_BYTES,
+  expandSuperGroup,
+  superGroupBytes,
+  superPanelBytes,
+  unpackSuper,
+} from "./super_panel";
+import { TILE_PAIR_BYTES, superTile } from "./super_tile";
 import { tileSigns } from "./signs_tile";
 import { tile } from "./tile";
 

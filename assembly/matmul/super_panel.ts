@@ -29,6 +29,9 @@ const BYTES: usize = 292;
 /** Bytes of the codes of 16 weights of eight rows. */
 export const GROUP: usize = ASC_FEATURE_RELAXED_SIMD ? 128 : 256;
 
+/** Bytes of the tiles of a group: [4 lanes][8 rows] f32, then as many integer sums, then as many sums of minima. */
+export const SUPER_TILE_BYTES: usize = 384;
+
 /** Offsets of the parts of a panel. */
 @inline
 export function scalesAt(nb: i32): usize {

@@ -4,12 +4,10 @@
 import { dotq, sumsPairs } from "../math/dot";
 import { isWide } from "../quants/super";
 import { sumPairs } from "./super_tile_pairs";
-import { GROUP, factorsAt, scalesAt, sumsAt, weightsAt } from "./super_panel";
+import { GROUP, SUPER_TILE_BYTES, factorsAt, scalesAt, sumsAt, weightsAt } from "./super_panel";
 import { lane0, lane1, lane2, lane3, scaled } from "./tile";
 
-/** Bytes of the tiles: [4 lanes][8 rows] f32, then as many integer sums, then as many sums of minima. */
-export const SUPER_TILE_BYTES: usize = 384;
-/** The same of two groups. */
+/** Bytes of the tiles of two groups. */
 export const TILE_PAIR_BYTES: usize = 2 * SUPER_TILE_BYTES;
 
 /** How the weights of a panel count. */

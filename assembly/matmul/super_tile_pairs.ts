@@ -4,8 +4,7 @@
 import { Type } from "../abi";
 import { dotPairs, joinPairs, productPairs } from "../math/dot";
 import { isWide } from "../quants/super";
-import { GROUP } from "./super_panel";
-import { SUPER_TILE_BYTES } from "./super_tile";
+import { GROUP, SUPER_TILE_BYTES } from "./super_panel";
 
 /** The sums of tiles at py += those of a super-block; of a second group, `pair` bytes on unless 0, in the next tiles. */
 export function sumPairs(
