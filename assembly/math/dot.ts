@@ -58,6 +58,12 @@ export function fours(x: v128, q: v128, ones: v128): v128 {
   return i32x4.dot_i16x8_s(productPairs(x, q), ones);
 }
 
+/** acc + signed codes w times magnitudes x under the masks s (SIGNS of matmul/columns.ts): one pair is all that fits i16. */
+@inline
+export function dotSigns(w: v128, s: v128, x: v128, acc: v128, ones: v128): v128 {
+  return joinPairs(productPairs(v128.xor(w, s), x), acc, ones);
+}
+
 /** From memory, like all masks. */
 @inline
 export function onesPairs(): v128 {

@@ -6,7 +6,7 @@
 // sums start at what is to be taken off for the zero point, and run through one chain of dots each.
 
 import { Type } from "../abi";
-import { dotPairs, joinPairs, lookup, productPairs, onesPairs } from "../math/dot";
+import { dotPairs, dotSigns, joinPairs, lookup, onesPairs, productPairs } from "../math/dot";
 import { EVEN, LIFT, LIFTED, X0F, X20, X30, bitsFrom, lowered, powersOf, quadMask } from "../quants/quad";
 import { bytesOf, codesAt, hasLevels, levelZero, tableOf } from "../quants/quad_types";
 import { topsIQ4_XS } from "../quants/quads_256";
@@ -24,7 +24,7 @@ export const LEVEL_SUMS: usize = 32 * RUNS;
 // `even` is onesPairs(): one pair of products is all that i16 holds.
 @inline
 function dotLevels(signs: bool, e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
-  return signs ? joinPairs(productPairs(v128.xor(q, o), e), acc, even) : dotFour(e, o, q, acc, even);
+  return signs ? dotSigns(q, o, e, acc, even) : dotFour(e, o, q, acc, even);
 }
 
 // The low nibbles of v with e and o, the high ones with f and q.

@@ -8,7 +8,7 @@
 // one quad of a pair is done with the other, in step: an engine may make one operation of 256 bits out of both.
 
 import { Type } from "../abi";
-import { dotq, joinPairs, onesPairs, productPairs, sumsPairs, wideBias } from "../math/dot";
+import { dotSigns, dotq, onesPairs, sumsPairs, wideBias } from "../math/dot";
 import { LIFT, LIFTED, lowered, quadMask } from "../quants/quad";
 import { BLOCK_SCALES } from "./columns";
 import { highInPlace, runsOf, term } from "./quad_runs";
@@ -160,12 +160,6 @@ function quadsQ8_0(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   }
 }
 
-// Four signed weights of each row times magnitudes x under the masks s (SIGNS), in pairs: one pair is all that fits i16.
-@inline
-function signsFour(v: v128, s: v128, x: v128, acc: v128, ones: v128): v128 {
-  return joinPairs(productPairs(v128.xor(v, s), x), acc, ones);
-}
-
 // Q8_0 with a SIGNS column, where dots are rows of instructions (relaxed build only).
 function quadsSigns(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
   const ones = onesPairs();
@@ -180,36 +174,36 @@ function quadsSigns(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
       let j = i;
       let e = v128.load32_splat(x);
       let s = v128.load32_splat(x, 32);
-      i = signsFour(v128.load(w, 16), s, e, i, ones);
-      j = signsFour(v128.load(w, 32), s, e, j, ones);
+      i = dotSigns(v128.load(w, 16), s, e, i, ones);
+      j = dotSigns(v128.load(w, 32), s, e, j, ones);
       e = v128.load32_splat(x, 4);
       s = v128.load32_splat(x, 36);
-      i = signsFour(v128.load(w, 48), s, e, i, ones);
-      j = signsFour(v128.load(w, 64), s, e, j, ones);
+      i = dotSigns(v128.load(w, 48), s, e, i, ones);
+      j = dotSigns(v128.load(w, 64), s, e, j, ones);
       e = v128.load32_splat(x, 8);
       s = v128.load32_splat(x, 40);
-      i = signsFour(v128.load(w, 80), s, e, i, ones);
-      j = signsFour(v128.load(w, 96), s, e, j, ones);
+      i = dotSigns(v128.load(w, 80), s, e, i, ones);
+      j = dotSigns(v128.load(w, 96), s, e, j, ones);
       e = v128.load32_splat(x, 12);
       s = v128.load32_splat(x, 44);
-      i = signsFour(v128.load(w, 112), s, e, i, ones);
-      j = signsFour(v128.load(w, 128), s, e, j, ones);
+      i = dotSigns(v128.load(w, 112), s, e, i, ones);
+      j = dotSigns(v128.load(w, 128), s, e, j, ones);
       e = v128.load32_splat(x, 16);
       s = v128.load32_splat(x, 48);
-      i = signsFour(v128.load(w, 144), s, e, i, ones);
-      j = signsFour(v128.load(w, 160), s, e, j, ones);
+      i = dotSigns(v128.load(w, 144), s, e, i, ones);
+      j = dotSigns(v128.load(w, 160), s, e, j, ones);
       e = v128.load32_splat(x, 20);
       s = v128.load32_splat(x, 52);
-      i = signsFour(v128.load(w, 176), s, e, i, ones);
-      j = signsFour(v128.load(w, 192), s, e, j, ones);
+      i = dotSigns(v128.load(w, 176), s, e, i, ones);
+      j = dotSigns(v128.load(w, 192), s, e, j, ones);
       e = v128.load32_splat(x, 24);
       s = v128.load32_splat(x, 56);
-      i = signsFour(v128.load(w, 208), s, e, i, ones);
-      j = signsFour(v128.load(w, 224), s, e, j, ones);
+      i = dotSigns(v128.load(w, 208), s, e, i, ones);
+      j = dotSigns(v128.load(w, 224), s, e, j, ones);
       e = v128.load32_splat(x, 28);
       s = v128.load32_splat(x, 60);
-      i = signsFour(v128.load(w, 240), s, e, i, ones);
-      j = signsFour(v128.load(w, 256), s, e, j, ones);
+      i = dotSigns(v128.load(w, 240), s, e, i, ones);
+      j = dotSigns(v128.load(w, 256), s, e, j, ones);
       const dx = v128.load32_splat(x + 64);
       sum = f32x4.add(sum, term(i, lowered(v128.load16x4_s(w), lifted, lift), dx));
       other = f32x4.add(other, term(j, lowered(v128.load16x4_s(w, 8), lifted, lift), dx));

@@ -1,15 +1,14 @@
 // The inner loop of signed codes of blocks of 32 with many columns: a panel of eight rows times groups that are SIGNS
 // (matmul/columns.ts).
 
-import { VECTORS, dotq, joinPairs, onesPairs, productPairs, sumsPairs } from "../math/dot";
+import { VECTORS, dotSigns, dotq, onesPairs, sumsPairs } from "../math/dot";
 import { SEEDED, SIGNS, codeBytes } from "./columns";
 import { addScaled } from "./tile";
 
-// acc + codes times magnitudes x under the masks s. One pair of products is all that fits i16.
+// acc + codes times magnitudes x under the masks s.
 @inline
 function mac(pairs: bool, x: v128, s: v128, w: v128, acc: v128, ones: v128): v128 {
-  const v = v128.xor(w, s);
-  return pairs ? joinPairs(productPairs(v, x), acc, ones) : dotq(v, x, acc);
+  return pairs ? dotSigns(w, s, x, acc, ones) : dotq(v128.xor(w, s), x, acc);
 }
 
 /** Panel at pw (matmul/blocks.ts) times the group at px, `nb` blocks, to the tile at py. */

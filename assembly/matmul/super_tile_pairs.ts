@@ -2,7 +2,7 @@
 // operation joins the sums of pairs and scales them.
 
 import { Type } from "../abi";
-import { dotPairs, joinPairs, productPairs } from "../math/dot";
+import { dotPairs, dotSigns, joinPairs, productPairs } from "../math/dot";
 import { isWide } from "../quants/super";
 import { GROUP, SUPER_TILE_BYTES } from "./super_panel";
 
@@ -104,11 +104,7 @@ function macTwo(
   scales: v128,
 ): v128 {
   if (!signs) return joinPairs(dotPairs(y, v, productPairs(x, w)), acc, scales);
-  return joinPairs(
-    productPairs(v128.xor(v, t), y),
-    joinPairs(productPairs(v128.xor(w, s), x), acc, scales),
-    scales,
-  );
+  return dotSigns(v, t, y, dotSigns(w, s, x, acc, scales), scales);
 }
 
 // Tiles += sums of a super-block, which stay in registers. `two`: also of a second group, `pair` bytes on.
