@@ -6,6 +6,8 @@
 //            with s all bits where x is negative, w * x is |x| * (w ^ s), and |x| more where s is set. So a block's integer
 //            sum starts at the sum of |x| over its negative activations. |x| is 0..128, unsigned bytes; where the engine's
 //            dot takes signed bytes x stands for |x|, and s is 0. Relaxed build only.
+//   STARTS   Of single columns, where sumsPairs(), for codes of a table in quads: the seed is a pair of i16, -z times the sums
+//            of the activations that come to each.
 //   MINS     Q8_1: instead of a seed the f32 value d * sum, to be multiplied with the minimum of the weights.
 //
 //   column   for one row at a time:     codes, per block the code vectors; SIGNS: |x|, then s
@@ -37,6 +39,7 @@ import { f16ToF32, f16x4ToF32 } from "../math/f16";
 export const SEEDED: i32 = 0;
 export const SIGNS: i32 = 1;
 export const MINS: i32 = 2;
+export const STARTS: i32 = 3;
 
 /** Bytes of the scale and the seed or sum of a block. */
 export const BLOCK_SCALES: usize = 8;
@@ -103,9 +106,17 @@ export function expandColumn(p: usize, nb: i32, zero: i32, kind: i32, quads: boo
       continue;
     }
     if (kind == MINS) store<f32>(ps, f16ToF32(load<u16>(p, 2)));
-    else store<i32>(ps, -zero * sumI32(partialSums(q)));
+    else store<i32>(ps, kind == STARTS ? startOf(q, zero) : -zero * sumI32(partialSums(q)));
     for (let i = 0; i < VECTORS; i++) v128.store(px + ((<usize>i) << 4), bytes(q, i));
   }
+}
+
+/** A pair of i16, -zero times the sums of those of 32 activations at p that come to each. */
+export function startOf(p: usize, zero: i32): i32 {
+  let s = i16x8.mul(pairSums(p), i16x8.splat(<i16>-zero));
+  s = i16x8.add(s, i8x16.shuffle(s, s, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  s = i16x8.add(s, i8x16.shuffle(s, s, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  return i32x4.extract_lane(s, 0);
 }
 
 /** SIGNS of the 32 activations at p: magnitudes, then masks to px; returns the sum of magnitudes under the masks. */
