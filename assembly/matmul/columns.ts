@@ -98,11 +98,12 @@ export function expandColumn(p: usize, nb: i32, zero: i32, kind: i32, quads: boo
   const next = quads ? step : 4;
   let pd = px + (quads ? codes : codeBytes(kind, nb));
   let ps = pd + (quads ? 4 : (<usize>nb) << 2);
+  const signed = ASC_FEATURE_RELAXED_SIMD && kind == SIGNS && takesSigned();
   for (let b = 0; b < nb; b++, p += blockBytes(kind), px += step, pd += next, ps += next) {
     const q = p + codesAt(kind);
     store<f32>(pd, f16ToF32(load<u16>(p)));
     if (ASC_FEATURE_RELAXED_SIMD && kind == SIGNS) {
-      store<i32>(ps, expandSigns(q, px));
+      store<i32>(ps, expandSigns(q, signed, px));
       continue;
     }
     if (kind == MINS) store<f32>(ps, f16ToF32(load<u16>(p, 2)));
@@ -119,11 +120,14 @@ export function startOf(p: usize, zero: i32): i32 {
   return i32x4.extract_lane(s, 0);
 }
 
-/** SIGNS of the 32 activations at p: magnitudes, then masks to px; returns the sum of magnitudes under the masks. */
-export function expandSigns(p: usize, px: usize): i32 {
+/**
+ * SIGNS of the 32 activations at p: magnitudes, then masks to px; returns the sum of magnitudes under the masks. `signed` is
+ * takesSigned().
+ */
+export function expandSigns(p: usize, signed: bool, px: usize): i32 {
   const a = v128.load(p);
   const b = v128.load(p, 16);
-  if (takesSigned()) {
+  if (signed) {
     v128.store(px, a);
     v128.store(px, b, 16);
     v128.store(px, i32x4.splat(0), 32);
@@ -158,12 +162,13 @@ export function expandGroup(
   const c = codesAt(kind);
   const step = (<usize>nb) << 4;
   let pd = px + 4 * codeBytes(kind, nb);
+  const signed = ASC_FEATURE_RELAXED_SIMD && kind == SIGNS && takesSigned();
   for (let b = 0; b < nb; b++, pd += 16) {
     v128.store(pd, halves(p0, p1, p2, p3));
     const ps = pd + step;
     if (kind == MINS) v128.store(ps, halves(p0 + 2, p1 + 2, p2 + 2, p3 + 2));
     if (ASC_FEATURE_RELAXED_SIMD && kind == SIGNS) {
-      v128.store(ps, expandGroupSigns(p0 + c, p1 + c, p2 + c, p3 + c, px));
+      v128.store(ps, expandGroupSigns(p0 + c, p1 + c, p2 + c, p3 + c, signed, px));
       px += 256;
     } else {
       if (sumsPairs()) {
@@ -184,9 +189,9 @@ export function expandGroup(
   }
 }
 
-/** SIGNS of 32 activations each of four columns to px; returns their seeds. */
-export function expandGroupSigns(p0: usize, p1: usize, p2: usize, p3: usize, px: usize): v128 {
-  const m = i8x16.splat(takesSigned() ? 0 : -1);
+/** SIGNS of 32 activations each of four columns to px; returns their seeds. `signed` is takesSigned(). */
+export function expandGroupSigns(p0: usize, p1: usize, p2: usize, p3: usize, signed: bool, px: usize): v128 {
+  const m = i8x16.splat(signed ? 0 : -1);
   let a = i32x4.splat(0);
   let b = a;
   let c = a;
