@@ -9,11 +9,21 @@ import { planToSVG } from "./runtime/plan_svg.ts";
 import { endToEnd, placeIn, planReport, type ReportSource, reportToText } from "./runtime/report.ts";
 import { compileCore, createMemory, instantiate, type WasmOption } from "./runtime/wasm.ts";
 
-export { DeviceError, type ErrorDetails, GraphError } from "./errors.ts";
+export { type DeviceCode, DeviceError, type ErrorDetails, type GraphCode, GraphError } from "./errors.ts";
 export type { Lifetime, LifetimeColumns, PlanOptions } from "./runtime/plan_check.ts";
 export type { BufferPlan } from "./runtime/plan_list.ts";
 export type { ReportEntry, ReportSource } from "./runtime/report.ts";
-export type { Consumer, PeakStep, PlanBuffer, PlanPlace, PlanReport, Reuse } from "./graph/plan.ts";
+export type { CoreBuild } from "./runtime/cores.ts";
+export type { WasmOption } from "./runtime/wasm.ts";
+export type {
+  BackendPlan,
+  Consumer,
+  PeakStep,
+  PlanBuffer,
+  PlanPlace,
+  PlanReport,
+  Reuse,
+} from "./graph/plan.ts";
 
 /** Options of {@link createPlanner}. */
 export interface PlannerOptions {

@@ -239,7 +239,7 @@ function spreadGroups(n: Node, pb: usize, columns: i32, six: i32, scratch: usize
   const a = n.src0!;
   const b = n.src1!;
   const group = groupBytesOf(a);
-  const zero = zeroFor(a.type, inQuads(a), true);
+  const zero = zeroFor(a.type, inQuads(a));
   const last = pb + <usize>(columns - 1) * b.nb1;
   let p = groupsAt(a, scratch);
   let c = 0;
@@ -327,7 +327,7 @@ function spreadGroup(n: Node, pb: usize, c: i32, columns: i32, px: usize): void 
   const p3 = min(p2 + b.nb1, last);
   if (hasSupers(a)) expandSuperGroup(p0, p1, p2, p3, a.ne0 >> 8, hasSigns(a), isWide(a.type), px);
   else {
-    const zero = zeroFor(a.type, quads, true);
+    const zero = zeroFor(a.type, quads);
     expandGroup(p0, p1, p2, p3, a.ne0 >> 5, zero, centreOf(a.type), spreadFor(a.type, quads), px);
   }
 }

@@ -104,5 +104,5 @@ function expandChosen(
   const p2 = columnAt(list, min(c + 2, count - 1));
   const p3 = columnAt(list, min(c + 3, count - 1));
   if (isSuper(type)) expandSuperGroup(p0, p1, p2, p3, nb, signs, isWide(type), px);
-  else expandGroup(p0, p1, p2, p3, nb, zeroFor(type, quads, true), centreOf(type), kind, px);
+  else expandGroup(p0, p1, p2, p3, nb, zeroFor(type, quads), centreOf(type), kind, px);
 }

@@ -6,6 +6,8 @@
 //            with s all bits where x is negative, w * x is |x| * (w ^ s), and |x| more where s is set. So a block's integer
 //            sum starts at the sum of |x| over its negative activations. |x| is 0..128, unsigned bytes; where the engine's
 //            dot takes signed bytes x stands for |x|, and s is 0. Relaxed build only.
+//   STARTS   Of single columns, where sumsPairs(), for codes of a table in quads: the seed is a pair of i16, -z times the sums
+//            of the activations that come to each.
 //   MINS     Q8_1: instead of a seed the f32 value d * sum, to be multiplied with the minimum of the weights.
 //
 //   column   for one row at a time:     codes, per block the code vectors; SIGNS: |x|, then s
@@ -37,6 +39,7 @@ import { f16ToF32, f16x4ToF32 } from "../math/f16";
 export const SEEDED: i32 = 0;
 export const SIGNS: i32 = 1;
 export const MINS: i32 = 2;
+export const STARTS: i32 = 3;
 
 /** Bytes of the scale and the seed or sum of a block. */
 export const BLOCK_SCALES: usize = 8;
@@ -95,24 +98,36 @@ export function expandColumn(p: usize, nb: i32, zero: i32, kind: i32, quads: boo
   const next = quads ? step : 4;
   let pd = px + (quads ? codes : codeBytes(kind, nb));
   let ps = pd + (quads ? 4 : (<usize>nb) << 2);
+  const signed = ASC_FEATURE_RELAXED_SIMD && kind == SIGNS && takesSigned();
   for (let b = 0; b < nb; b++, p += blockBytes(kind), px += step, pd += next, ps += next) {
     const q = p + codesAt(kind);
     store<f32>(pd, f16ToF32(load<u16>(p)));
     if (ASC_FEATURE_RELAXED_SIMD && kind == SIGNS) {
-      store<i32>(ps, expandSigns(q, px));
+      store<i32>(ps, expandSigns(q, signed, px));
       continue;
     }
     if (kind == MINS) store<f32>(ps, f16ToF32(load<u16>(p, 2)));
-    else store<i32>(ps, -zero * sumI32(partialSums(q)));
+    else store<i32>(ps, kind == STARTS ? startOf(q, zero) : -zero * sumI32(partialSums(q)));
     for (let i = 0; i < VECTORS; i++) v128.store(px + ((<usize>i) << 4), bytes(q, i));
   }
 }
 
-/** SIGNS of the 32 activations at p: magnitudes, then masks to px; returns the sum of magnitudes under the masks. */
-export function expandSigns(p: usize, px: usize): i32 {
+/** A pair of i16, -zero times the sums of those of 32 activations at p that come to each. */
+export function startOf(p: usize, zero: i32): i32 {
+  let s = i16x8.mul(pairSums(p), i16x8.splat(<i16>-zero));
+  s = i16x8.add(s, i8x16.shuffle(s, s, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  s = i16x8.add(s, i8x16.shuffle(s, s, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  return i32x4.extract_lane(s, 0);
+}
+
+/**
+ * SIGNS of the 32 activations at p: magnitudes, then masks to px; returns the sum of magnitudes under the masks. `signed` is
+ * takesSigned().
+ */
+export function expandSigns(p: usize, signed: bool, px: usize): i32 {
   const a = v128.load(p);
   const b = v128.load(p, 16);
-  if (takesSigned()) {
+  if (signed) {
     v128.store(px, a);
     v128.store(px, b, 16);
     v128.store(px, i32x4.splat(0), 32);
@@ -147,12 +162,13 @@ export function expandGroup(
   const c = codesAt(kind);
   const step = (<usize>nb) << 4;
   let pd = px + 4 * codeBytes(kind, nb);
+  const signed = ASC_FEATURE_RELAXED_SIMD && kind == SIGNS && takesSigned();
   for (let b = 0; b < nb; b++, pd += 16) {
     v128.store(pd, halves(p0, p1, p2, p3));
     const ps = pd + step;
     if (kind == MINS) v128.store(ps, halves(p0 + 2, p1 + 2, p2 + 2, p3 + 2));
     if (ASC_FEATURE_RELAXED_SIMD && kind == SIGNS) {
-      v128.store(ps, expandGroupSigns(p0 + c, p1 + c, p2 + c, p3 + c, px));
+      v128.store(ps, expandGroupSigns(p0 + c, p1 + c, p2 + c, p3 + c, signed, px));
       px += 256;
     } else {
       if (sumsPairs()) {
@@ -173,9 +189,9 @@ export function expandGroup(
   }
 }
 
-/** SIGNS of 32 activations each of four columns to px; returns their seeds. */
-export function expandGroupSigns(p0: usize, p1: usize, p2: usize, p3: usize, px: usize): v128 {
-  const m = i8x16.splat(takesSigned() ? 0 : -1);
+/** SIGNS of 32 activations each of four columns to px; returns their seeds. `signed` is takesSigned(). */
+export function expandGroupSigns(p0: usize, p1: usize, p2: usize, p3: usize, signed: bool, px: usize): v128 {
+  const m = i8x16.splat(signed ? 0 : -1);
   let a = i32x4.splat(0);
   let b = a;
   let c = a;

@@ -6,31 +6,44 @@
 // sums start at what is to be taken off for the zero point, and run through one chain of dots each.
 
 import { Type } from "../abi";
-import { dotPairs, dotSigns, joinPairs, lookup, onesPairs, productPairs } from "../math/dot";
-import { EVEN, LIFT, LIFTED, X0F, X20, X30, bitsFrom, lowered, powersOf, quadMask } from "../quants/quad";
+import { dotPairs, joinPairs, lookup, onesPairs, productPairs, sumsPairs } from "../math/dot";
+import {
+  EVEN,
+  EVEN_NIBBLES,
+  LIFT,
+  LIFTED,
+  X0F,
+  X20,
+  X30,
+  bitsFrom,
+  lowered,
+  powersOf,
+  quadMask,
+} from "../quants/quad";
 import { bytesOf, codesAt, hasLevels, levelZero, tableOf } from "../quants/quad_types";
 import { topsIQ4_XS } from "../quants/quads_256";
-import { BLOCK_SCALES } from "./columns";
-import { BLOCK, RUN, X16, dotFour, oddOf, term } from "./quad_runs";
+import { BLOCK_SCALES, startOf } from "./columns";
+import { BLOCK, RUN, SUPER, X16, dotFour, oddOf, term } from "./quad_runs";
 import { SUPER_SCALES } from "./super";
 
-// Runs of 32 whose sums wait for their scales together: as many as a super-block has.
-const RUNS: usize = 8;
+/** Bytes of the sums that wait for their scales together, behind the column: of a super-block at least. */
+export const LEVEL_SUMS: usize = 512;
 
-/** Bytes of their sums, which are kept behind the column. */
-export const LEVEL_SUMS: usize = 32 * RUNS;
+/**
+ * What both parts of a level count from where pairs are summed, which is 15 times the code and what is left, 1 to 19, of the
+ * level with 128 added. So sums of 32 products of either stay within i16.
+ */
+export const LEVEL_ZERO: i32 = 8;
 
-// acc + levels q of four rows times four activations: e and o as dotFour() has them or, `signs`, magnitudes e and masks o. Then
-// `even` is onesPairs(): one pair of products is all that i16 holds.
+// Bytes of the sums of a run.
 @inline
-function dotLevels(signs: bool, e: v128, o: v128, q: v128, acc: v128, even: v128): v128 {
-  return signs ? dotSigns(q, o, e, acc, even) : dotFour(e, o, q, acc, even);
+function sumBytes(levels: bool): usize {
+  return levels ? 64 : 32;
 }
 
 // The low nibbles of v with e and o, the high ones with f and q.
 @inline
 function dotNibbles(
-  signs: bool,
   e: v128,
   o: v128,
   f: v128,
@@ -41,32 +54,28 @@ function dotNibbles(
   even: v128,
   table: v128,
 ): v128 {
-  acc = dotLevels(signs, e, o, lookup(table, v128.and(v, m)), acc, even);
-  return dotLevels(signs, f, q, lookup(table, bitsFrom(v, 4, m)), acc, even);
-}
-
-// What goes with the four activations at x: their masks, or odd ones that stand apart.
-@inline
-function otherOf(signs: bool, x: usize): v128 {
-  return signs ? v128.load32_splat(x, RUN) : oddOf(x);
-}
-
-// Bytes of 32 activations of a column.
-@inline
-function runOf(signs: bool): usize {
-  return signs ? 2 * RUN : RUN;
+  acc = dotFour(e, o, lookup(table, v128.and(v, m)), acc, even);
+  return dotFour(f, q, lookup(table, bitsFrom(v, 4, m)), acc, even);
 }
 
 // The levels of a type as the dots of a column want them.
 @inline
-function levelsOf(type: i32, signs: bool): v128 {
+function levelsOf(type: i32, pairs: bool): v128 {
   const table = v128.load(tableOf(type));
-  return hasLevels(type) && !signs ? i8x16.add(table, i8x16.splat(<i8>levelZero())) : table;
+  if (!hasLevels(type)) return table;
+  // 128 less 15 times the code
+  const rest = i8x16(-128, 113, 98, 83, 68, 53, 38, 23, 8, -7, -22, -37, -52, -67, -82, -97);
+  return i8x16.add(table, pairs ? rest : i8x16.splat(<i8>levelZero()));
 }
 
-/** Rewrites the sums at p of a super-block of a column (matmul/super.ts): where each run of 32 starts, i32. */
+/** Rewrites the sums behind a super-block of a column at x (matmul/super.ts): where each run of 32 starts. */
 @inline
-export function levelSeeds(p: usize): void {
+export function levelStarts(x: usize): void {
+  const p = x + 8 * RUN + 4;
+  if (sumsPairs()) {
+    for (let i: usize = 0; i < 8; i++) store<i32>(p + (i << 2), startOf(x + i * RUN, LEVEL_ZERO));
+    return;
+  }
   const zero = i32x4.splat(-levelZero());
   const a = i32x4.extadd_pairwise_i16x8_s(v128.load(p));
   const b = i32x4.extadd_pairwise_i16x8_s(v128.load(p, 16));
@@ -74,12 +83,17 @@ export function levelSeeds(p: usize): void {
   v128.store(p, i32x4.mul(b, zero), 16);
 }
 
+// acc + products of codes, where they count.
+@inline
+function nextCodes(levels: bool, e: v128, c: v128, acc: v128): v128 {
+  return levels ? dotPairs(e, c, acc) : acc;
+}
+
 // The sums of two quads over runs of 32 to t: from x to `end` on the column, a step apart, and from p a stride apart in
-// the weights. They start at seeds, of super-blocks one after the other at s. `signs`: the column is SIGNS.
+// the weights. They start at seeds, of super-blocks one after the other at s.
 @inline
 function sumRuns(
   supers: bool,
-  signs: bool,
   p: usize,
   stride: usize,
   x: usize,
@@ -89,39 +103,38 @@ function sumRuns(
   table: v128,
 ): void {
   const m = quadMask(X0F);
-  const even = signs ? onesPairs() : quadMask(EVEN);
-  const run = runOf(signs);
-  for (; x < end; x += supers ? run : run + BLOCK_SCALES) {
-    let i = v128.load32_splat(supers ? s : x + run + 4);
+  const even = quadMask(EVEN);
+  for (; x < end; x += supers ? RUN : BLOCK) {
+    let i = v128.load32_splat(supers ? s : x + RUN + 4);
     let j = i;
     let e: v128;
     let o: v128;
     let f: v128;
     let q: v128;
     e = v128.load32_splat(x);
-    o = otherOf(signs, x);
+    o = oddOf(x);
     f = v128.load32_splat(x + X16);
-    q = otherOf(signs, x + X16);
-    i = dotNibbles(signs, e, o, f, q, v128.load(p), i, m, even, table);
-    j = dotNibbles(signs, e, o, f, q, v128.load(p, 16), j, m, even, table);
+    q = oddOf(x + X16);
+    i = dotNibbles(e, o, f, q, v128.load(p), i, m, even, table);
+    j = dotNibbles(e, o, f, q, v128.load(p, 16), j, m, even, table);
     e = v128.load32_splat(x + 4);
-    o = otherOf(signs, x + 4);
+    o = oddOf(x + 4);
     f = v128.load32_splat(x + X16 + 4);
-    q = otherOf(signs, x + X16 + 4);
-    i = dotNibbles(signs, e, o, f, q, v128.load(p, 32), i, m, even, table);
-    j = dotNibbles(signs, e, o, f, q, v128.load(p, 48), j, m, even, table);
+    q = oddOf(x + X16 + 4);
+    i = dotNibbles(e, o, f, q, v128.load(p, 32), i, m, even, table);
+    j = dotNibbles(e, o, f, q, v128.load(p, 48), j, m, even, table);
     e = v128.load32_splat(x + 8);
-    o = otherOf(signs, x + 8);
+    o = oddOf(x + 8);
     f = v128.load32_splat(x + X16 + 8);
-    q = otherOf(signs, x + X16 + 8);
-    i = dotNibbles(signs, e, o, f, q, v128.load(p, 64), i, m, even, table);
-    j = dotNibbles(signs, e, o, f, q, v128.load(p, 80), j, m, even, table);
+    q = oddOf(x + X16 + 8);
+    i = dotNibbles(e, o, f, q, v128.load(p, 64), i, m, even, table);
+    j = dotNibbles(e, o, f, q, v128.load(p, 80), j, m, even, table);
     e = v128.load32_splat(x + 12);
-    o = otherOf(signs, x + 12);
+    o = oddOf(x + 12);
     f = v128.load32_splat(x + X16 + 12);
-    q = otherOf(signs, x + X16 + 12);
-    i = dotNibbles(signs, e, o, f, q, v128.load(p, 96), i, m, even, table);
-    j = dotNibbles(signs, e, o, f, q, v128.load(p, 112), j, m, even, table);
+    q = oddOf(x + X16 + 12);
+    i = dotNibbles(e, o, f, q, v128.load(p, 96), i, m, even, table);
+    j = dotNibbles(e, o, f, q, v128.load(p, 112), j, m, even, table);
     v128.store(t, i);
     v128.store(t, j, 16);
     p += stride;
@@ -130,49 +143,99 @@ function sumRuns(
   }
 }
 
-// The same of blocks with levels 0..24 where sumsPairs() (math/dot.ts): four pairs of products fit into i16.
+// The same where sumsPairs() (math/dot.ts), in pairs and without their starts: of what the table has and, `levels`, of the
+// codes, which engines pack with all that look-ups need. `step`: bytes from run to run of the column.
 @inline
-function sumPairs(p: usize, stride: usize, x: usize, end: usize, t: usize, table: v128): void {
+function sumPairs(
+  levels: bool,
+  p: usize,
+  stride: usize,
+  x: usize,
+  end: usize,
+  step: usize,
+  t: usize,
+  table: v128,
+): void {
   const m = quadMask(X0F);
-  const ones = onesPairs();
-  for (; x < end; x += BLOCK) {
-    let a = v128.load(p);
-    let b = v128.load(p, 16);
-    let e = v128.load32_splat(x);
-    let i = productPairs(e, lookup(table, v128.and(a, m)));
-    let j = productPairs(e, lookup(table, v128.and(b, m)));
-    e = v128.load32_splat(x + X16);
-    let k = productPairs(e, lookup(table, bitsFrom(a, 4, m)));
-    let l = productPairs(e, lookup(table, bitsFrom(b, 4, m)));
+  let a: v128;
+  let b: v128;
+  let c: v128;
+  let d: v128;
+  let e: v128;
+  for (; x < end; x += step) {
+    // the same offsets from x and z: V8 computes each of them once
+    const z = x + X16;
+    a = v128.load(p);
+    b = v128.load(p, 16);
+    c = v128.and(a, m);
+    d = v128.and(b, m);
+    e = v128.load32_splat(x);
+    let i = productPairs(e, lookup(table, c));
+    let j = productPairs(e, lookup(table, d));
+    let k = levels ? productPairs(e, c) : i;
+    let l = levels ? productPairs(e, d) : j;
+    c = bitsFrom(a, 4, m);
+    d = bitsFrom(b, 4, m);
+    e = v128.load32_splat(z);
+    i = dotPairs(e, lookup(table, c), i);
+    j = dotPairs(e, lookup(table, d), j);
+    k = nextCodes(levels, e, c, k);
+    l = nextCodes(levels, e, d, l);
     a = v128.load(p, 32);
     b = v128.load(p, 48);
-    e = v128.load32_splat(x + 4);
-    i = dotPairs(e, lookup(table, v128.and(a, m)), i);
-    j = dotPairs(e, lookup(table, v128.and(b, m)), j);
-    e = v128.load32_splat(x + X16 + 4);
-    k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
-    l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
+    c = v128.and(a, m);
+    d = v128.and(b, m);
+    e = v128.load32_splat(x, 4);
+    i = dotPairs(e, lookup(table, c), i);
+    j = dotPairs(e, lookup(table, d), j);
+    k = nextCodes(levels, e, c, k);
+    l = nextCodes(levels, e, d, l);
+    c = bitsFrom(a, 4, m);
+    d = bitsFrom(b, 4, m);
+    e = v128.load32_splat(z, 4);
+    i = dotPairs(e, lookup(table, c), i);
+    j = dotPairs(e, lookup(table, d), j);
+    k = nextCodes(levels, e, c, k);
+    l = nextCodes(levels, e, d, l);
     a = v128.load(p, 64);
     b = v128.load(p, 80);
-    e = v128.load32_splat(x + 8);
-    i = dotPairs(e, lookup(table, v128.and(a, m)), i);
-    j = dotPairs(e, lookup(table, v128.and(b, m)), j);
-    e = v128.load32_splat(x + X16 + 8);
-    k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
-    l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
+    c = v128.and(a, m);
+    d = v128.and(b, m);
+    e = v128.load32_splat(x, 8);
+    i = dotPairs(e, lookup(table, c), i);
+    j = dotPairs(e, lookup(table, d), j);
+    k = nextCodes(levels, e, c, k);
+    l = nextCodes(levels, e, d, l);
+    c = bitsFrom(a, 4, m);
+    d = bitsFrom(b, 4, m);
+    e = v128.load32_splat(z, 8);
+    i = dotPairs(e, lookup(table, c), i);
+    j = dotPairs(e, lookup(table, d), j);
+    k = nextCodes(levels, e, c, k);
+    l = nextCodes(levels, e, d, l);
     a = v128.load(p, 96);
     b = v128.load(p, 112);
-    e = v128.load32_splat(x + 12);
-    i = dotPairs(e, lookup(table, v128.and(a, m)), i);
-    j = dotPairs(e, lookup(table, v128.and(b, m)), j);
-    e = v128.load32_splat(x + X16 + 12);
-    k = dotPairs(e, lookup(table, bitsFrom(a, 4, m)), k);
-    l = dotPairs(e, lookup(table, bitsFrom(b, 4, m)), l);
-    const seed = v128.load32_splat(x + RUN + 4);
-    i = joinPairs(k, joinPairs(i, seed, ones), ones);
-    j = joinPairs(l, joinPairs(j, seed, ones), ones);
+    c = v128.and(a, m);
+    d = v128.and(b, m);
+    e = v128.load32_splat(x, 12);
+    i = dotPairs(e, lookup(table, c), i);
+    j = dotPairs(e, lookup(table, d), j);
+    k = nextCodes(levels, e, c, k);
+    l = nextCodes(levels, e, d, l);
+    c = bitsFrom(a, 4, m);
+    d = bitsFrom(b, 4, m);
+    e = v128.load32_splat(z, 12);
+    i = dotPairs(e, lookup(table, c), i);
+    j = dotPairs(e, lookup(table, d), j);
+    k = nextCodes(levels, e, c, k);
+    l = nextCodes(levels, e, d, l);
     v128.store(t, i);
     v128.store(t, j, 16);
+    if (levels) {
+      v128.store(t, l, 48);
+      v128.store(t, k, 32);
+      t += 32;
+    }
     p += stride;
     t += 32;
   }
@@ -189,26 +252,36 @@ export function levelsBlocks(
   y: usize,
   end: usize,
 ): void {
+  const levels = hasLevels(type);
+  const size = sumBytes(pairs && levels);
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
-  const signs = pairs && hasLevels(type);
-  const table = levelsOf(type, signs);
-  const run = runOf(signs);
+  const ones = onesPairs();
+  const rise = quadMask(EVEN_NIBBLES); // 15
+  const table = levelsOf(type, pairs);
   const stride: usize = 2 * bytesOf(type);
-  const block = run + BLOCK_SCALES;
-  const last = px + <usize>nb * block;
+  const last = px + <usize>nb * BLOCK;
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
     for (let x = px; x < last;) {
-      const stop = min(x + RUNS * block, last);
+      const stop = min(x + (LEVEL_SUMS / size) * BLOCK, last);
       const p = w + 2 * codesAt(type);
-      if (pairs && !signs) sumPairs(p, stride, x, stop, last, table);
-      else sumRuns(false, signs, p, stride, x, stop, 0, last, table);
-      for (let t = last; x < stop; x += block, t += 32, w += stride) {
-        const dx = v128.load32_splat(x + run);
-        const i = v128.load(t);
-        const j = v128.load(t, 16);
+      if (pairs) sumPairs(levels, p, stride, x, stop, BLOCK, last, table);
+      else sumRuns(false, p, stride, x, stop, 0, last, table);
+      for (let t = last; x < stop; x += BLOCK, t += size, w += stride) {
+        const dx = v128.load32_splat(x + RUN);
+        let i = v128.load(t);
+        let j = v128.load(t, 16);
+        if (pairs) {
+          const start = v128.load32_splat(x + RUN, 4);
+          i = i32x4.dot_i16x8_s(i16x8.add(i, start), ones);
+          j = i32x4.dot_i16x8_s(i16x8.add(j, start), ones);
+          if (levels) {
+            i = joinPairs(i16x8.add(v128.load(t, 32), start), i, rise);
+            j = joinPairs(i16x8.add(v128.load(t, 48), start), j, rise);
+          }
+        }
         if (type == Type.MXFP4) {
           const both = v128.load8x8_u(w);
           sumA = f32x4.add(sumA, term(i, powersOf(i32x4.extend_low_i16x8_u(both)), dx));
@@ -233,30 +306,43 @@ export function levelsSupers(pairs: bool, w: usize, nb: i32, px: usize, y: usize
   const m20 = quadMask(X20);
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
+  const ones = onesPairs();
+  const rise = quadMask(EVEN_NIBBLES); // 15
   const table = levelsOf(type, pairs);
-  const run = runOf(pairs);
-  const last = px + <usize>nb * (8 * run + SUPER_SCALES);
+  const last = px + <usize>nb * SUPER;
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
     let sumB = sumA;
     for (let x = px; x < last; x += SUPER_SCALES, w += 2 * bytesOf(type)) {
-      const stop = x + RUNS * run;
+      const stop = x + 8 * RUN;
       const p = w + 2 * codesAt(type);
-      sumRuns(true, pairs, p, 128, x, stop, stop + 4, last, table);
+      if (pairs) sumPairs(true, p, 128, x, stop, RUN, last, table);
+      else sumRuns(true, p, 128, x, stop, stop + 4, last, table);
       x = stop;
+      let s = x + 4;
       let accA = i32x4.splat(0);
       let accB = accA;
       let lowA = v128.load(w, 32);
       let lowB = v128.load(w, 48);
       let topA = topsIQ4_XS(w, 0);
       let topB = topsIQ4_XS(w, 1);
-      for (let t = last; t < last + LEVEL_SUMS;) {
+      for (let t = last; t < last + 8 * sumBytes(pairs);) {
         let scalesA = i8x16.sub(v128.or(v128.and(lowA, m), v128.and(topA, m30)), m20);
         let scalesB = i8x16.sub(v128.or(v128.and(lowB, m), v128.and(topB, m30)), m20);
         // the scale of the current run is the highest byte of each lane
-        for (const four = t + 128; t < four; t += 32) {
-          accA = i32x4.add(accA, i32x4.mul(v128.load(t), i32x4.shr_s(scalesA, 24)));
-          accB = i32x4.add(accB, i32x4.mul(v128.load(t, 16), i32x4.shr_s(scalesB, 24)));
+        for (const four = t + 4 * sumBytes(pairs); t < four; t += sumBytes(pairs)) {
+          let i = v128.load(t);
+          let j = v128.load(t, 16);
+          if (pairs) {
+            const start = v128.load32_splat(s);
+            i = i32x4.dot_i16x8_s(i16x8.add(i, start), ones);
+            j = i32x4.dot_i16x8_s(i16x8.add(j, start), ones);
+            i = joinPairs(i16x8.add(v128.load(t, 32), start), i, rise);
+            j = joinPairs(i16x8.add(v128.load(t, 48), start), j, rise);
+            s += 4;
+          }
+          accA = i32x4.add(accA, i32x4.mul(i, i32x4.shr_s(scalesA, 24)));
+          accB = i32x4.add(accB, i32x4.mul(j, i32x4.shr_s(scalesB, 24)));
           scalesA = i32x4.shl(scalesA, 8);
           scalesB = i32x4.shl(scalesB, 8);
         }

@@ -9,8 +9,8 @@ import { dotRows } from "./blocks";
 import { columnBytes, expandColumn } from "./columns";
 import { LEVEL_SUMS } from "./quad_tables";
 import { dotQuads } from "./quads";
-import { signsFor, spreadFor, zeroFor } from "./spread";
-import { dotSuperRows, expandSuper, superColumnBytes } from "./super";
+import { columnFor, columnZero } from "./spread";
+import { dotSuperRows, expandSuper, hasSignedCodes, superColumnBytes } from "./super";
 import { dotSuperQuads, quadSums } from "./super_quads";
 
 /** Rows of weights in quads (quants/quads.ts)? */
@@ -29,8 +29,8 @@ export function hasSupers(a: Node): bool {
 export function columnBytesOf(a: Node): usize {
   const quads = inQuads(a);
   const sums: usize = quads && hasTable(a.type) ? LEVEL_SUMS : 0;
-  if (hasSupers(a)) return superColumnBytes(signsFor(a.type, quads), a.ne0 >> 8) + sums;
-  return columnBytes(spreadFor(a.type, quads), a.ne0 >> 5) + sums;
+  if (hasSupers(a)) return superColumnBytes(!quads && hasSignedCodes(a.type), a.ne0 >> 8) + sums;
+  return columnBytes(columnFor(a.type, quads), a.ne0 >> 5) + sums;
 }
 
 /** The column at p as rows of a want it, to px. */
@@ -38,10 +38,10 @@ export function spreadColumn(a: Node, p: usize, px: usize): void {
   const quads = inQuads(a);
   if (hasSupers(a)) {
     const nb = a.ne0 >> 8;
-    expandSuper(p, nb, signsFor(a.type, quads), px);
+    expandSuper(p, nb, !quads && hasSignedCodes(a.type), px);
     if (quads) quadSums(a.type, nb, px);
   } else {
-    expandColumn(p, a.ne0 >> 5, zeroFor(a.type, quads, false), spreadFor(a.type, quads), quads, px);
+    expandColumn(p, a.ne0 >> 5, columnZero(a.type, quads), columnFor(a.type, quads), quads, px);
   }
 }
 

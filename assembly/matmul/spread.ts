@@ -2,10 +2,11 @@
 
 import { Type } from "../abi";
 import { WIDE_NONE, pairsVectors, sumsPairs, wideDot, wideZero } from "../math/dot";
-import { hasLevels, hasMin, levelZero } from "../quants/quad_types";
+import { hasLevels, hasMin, hasTable, levelZero } from "../quants/quad_types";
 import { kindOf, zeroPoint } from "./blocks";
-import { SEEDED } from "./columns";
+import { SEEDED, STARTS } from "./columns";
 import { panelLevelZero } from "./quad_panel";
+import { LEVEL_ZERO } from "./quad_tables";
 import { hasSignedCodes } from "./super";
 import { MINIMA, NO_WEIGHTS, ZERO_POINT } from "./super_tile";
 
@@ -20,10 +21,25 @@ export function spreadFor(type: i32, quads: bool): i32 {
   return isDirect(type, quads) ? SEEDED : kindOf(type);
 }
 
-/** The code of 0 in such blocks. */
-export function zeroFor(type: i32, quads: bool, panels: bool): i32 {
-  if (quads && hasLevels(type)) return panels ? panelLevelZero() : levelZero();
+/** The code of 0 in such blocks, in panels. */
+export function zeroFor(type: i32, quads: bool): i32 {
+  return quads && hasLevels(type) ? panelLevelZero() : zeroOf(type, quads);
+}
+
+// The same of types without levels.
+function zeroOf(type: i32, quads: bool): i32 {
   return isDirect(type, quads) ? wideZero() : zeroPoint(type);
+}
+
+/** Kind of a single column of such blocks: where pairs are summed, and codes stand for levels, STARTS. */
+export function columnFor(type: i32, quads: bool): i32 {
+  return quads && hasTable(type) && sumsPairs() ? STARTS : spreadFor(type, quads);
+}
+
+/** The code of 0 in it. */
+export function columnZero(type: i32, quads: bool): i32 {
+  if (!quads || !hasLevels(type)) return zeroOf(type, quads);
+  return sumsPairs() ? LEVEL_ZERO : levelZero();
 }
 
 /** What a code of such blocks counts from while pairs are summed (matmul/columns.ts): then 32 of them stay within i16. */

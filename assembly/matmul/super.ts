@@ -8,7 +8,7 @@
 //           for signed codes SIGNS (matmul/columns.ts), per run of 32 | scale f32 | seeds, one per run
 
 import { Type } from "../abi";
-import { dotq, signedCodes, sumI32, sums4, unsignedCodes } from "../math/dot";
+import { dotq, signedCodes, sumI32, sums4, takesSigned, unsignedCodes } from "../math/dot";
 import { IQ4_XS } from "../quants/iq4_xs";
 import { Q2_K } from "../quants/q2_k";
 import { Q3_K } from "../quants/q3_k";
@@ -62,9 +62,10 @@ function expand16(v: v128, px: usize): void {
 }
 
 function expandSuperSigns(p: usize, nb: i32, px: usize): void {
+  const signed = takesSigned();
   for (let b = 0; b < nb; b++, p += BYTES, px += SUPER_SCALES) {
     for (let j: usize = 0, ps = px + 516; j < 256; j += 32, px += 64, ps += 4) {
-      store<i32>(ps, expandSigns(p + 4 + j, px));
+      store<i32>(ps, expandSigns(p + 4 + j, signed, px));
     }
     store<f32>(px, load<f32>(p));
   }

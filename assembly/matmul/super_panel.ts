@@ -15,7 +15,7 @@
 //     scales    f32, [lane 0] .. [lane 3]
 
 import { Type } from "../abi";
-import { signedCodes, storeTransposed, sumsPairs, unsignedCodes } from "../math/dot";
+import { signedCodes, storeTransposed, sumsPairs, takesSigned, unsignedCodes } from "../math/dot";
 import { IQ4_XS } from "../quants/iq4_xs";
 import { Q2_K } from "../quants/q2_k";
 import { Q3_K } from "../quants/q3_k";
@@ -79,9 +79,10 @@ export function expandSuperGroup(
 ): void {
   let ps = px + sumsAt(signs, nb);
   let pd = ps + ((<usize>nb) << 7);
+  const signed = ASC_FEATURE_RELAXED_SIMD && signs && takesSigned();
   for (let b = 0; b < nb; b++, ps += 128, pd += 16) {
     if (ASC_FEATURE_RELAXED_SIMD && signs) {
-      expandSigns(p0 + 4, p1 + 4, p2 + 4, p3 + 4, px, ps);
+      expandSigns(p0 + 4, p1 + 4, p2 + 4, p3 + 4, signed, px, ps);
       px += 16 * GROUP;
     } else if (wide) storeTransposed(ps, 16, sums32(p0), sums32(p1), sums32(p2), sums32(p3));
     else {
@@ -106,10 +107,10 @@ export function expandSuperGroup(
 }
 
 // A super-block of four columns; seeds, pairs of i16, stand for sums.
-function expandSigns(p0: usize, p1: usize, p2: usize, p3: usize, px: usize, ps: usize): void {
+function expandSigns(p0: usize, p1: usize, p2: usize, p3: usize, signed: bool, px: usize, ps: usize): void {
   for (const end = ps + 64; ps < end; ps += 16, px += 512, p0 += 64, p1 += 64, p2 += 64, p3 += 64) {
-    const first = expandGroupSigns(p0, p1, p2, p3, px);
-    const second = expandGroupSigns(p0 + 32, p1 + 32, p2 + 32, p3 + 32, px + 256);
+    const first = expandGroupSigns(p0, p1, p2, p3, signed, px);
+    const second = expandGroupSigns(p0 + 32, p1 + 32, p2 + 32, p3 + 32, signed, px + 256);
     v128.store(ps, v128.or(first, i32x4.shl(second, 16)));
   }
 }

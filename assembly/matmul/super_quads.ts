@@ -37,7 +37,7 @@ import {
   weighNibbles,
   weighSigned,
 } from "./quad_runs";
-import { levelSeeds, levelsSupers } from "./quad_tables";
+import { levelStarts, levelsSupers } from "./quad_tables";
 import { SUPER_SCALES } from "./super";
 import { narrowPairs } from "./super_pairs";
 
@@ -64,16 +64,13 @@ export function dotSuperQuads(type: i32, pw: usize, pairs: i32, nb: i32, px: usi
 
 /**
  * Rewrites the sums of a column (matmul/super.ts) of `nb` super-blocks at px for quads: 16 i16 in the order 0 2 1 3 of
- * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; IQ4_XS has no minima, but seeds,
- * which SIGNS are spread with.
+ * each four, where each scale or minimum serves 32 weights eight sums of 32 in that order; of IQ4_XS where its runs start.
  */
 export function quadSums(type: i32, nb: i32, px: usize): void {
-  if (type == Type.IQ4_XS && sumsPairs()) return;
   const wide = isWide(type);
-  let p = px + 8 * RUN + 4;
-  for (let b = 0; b < nb; b++, p += SUPER) {
-    if (type == Type.IQ4_XS) levelSeeds(p);
-    else reorder(p, wide);
+  for (let b = 0; b < nb; b++, px += SUPER) {
+    if (type == Type.IQ4_XS) levelStarts(px);
+    else reorder(px + 8 * RUN + 4, wide);
   }
 }
 

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import type { Model } from "../llm/index.ts";
 import { Profile, type ProfileRow } from "../runtime/profile.ts";
 import { parse } from "./args.ts";
-import { interruptSignal, MODEL_OPTIONS, openModel } from "./model_options.ts";
+import { MODEL_OPTIONS, onInterrupt, openModel } from "./model_options.ts";
 
 /** Prints rates of R runs: P prompt tokens, then N generated ones; end tokens are ignored, no prompt is cached. */
 export async function benchCommand(argv: readonly string[]): Promise<void> {
@@ -24,39 +24,36 @@ export async function benchCommand(argv: readonly string[]): Promise<void> {
     count(args.number("tg"), 64),
     count(args.number("reps"), 3),
   ];
-  const signal = interruptSignal();
+  using interrupt = onInterrupt();
+  const { signal } = interrupt;
   const start = performance.now();
-  const model = await openModel(args, signal);
+  using model = await openModel(args, signal);
   const loadMs = performance.now() - start;
-  try {
-    const path = args.text("profile");
-    const profile = path === undefined ? undefined : new Profile(model.engine);
-    const rates = await measure(model, { pp, tg, reps }, signal, profile);
-    profile?.stop();
-    if (path !== undefined) writeFileSync(path, JSON.stringify(profile!.trace()));
-    const { nThreads: threads, build, vectors } = model.engine;
-    const result = {
-      loadMs,
-      threads,
-      build,
-      vectors,
-      pp: { n: pp, tps: rates.pp },
-      tg: { n: tg, tps: rates.tg },
-      memory: model.memory(),
-      ...(profile === undefined ? {} : { profile: profileOf(profile) }),
-    };
-    if (profile !== undefined && !args.json) printProfile(profile);
-    if (args.json) console.log(JSON.stringify(result));
-    else {
-      console.log(
-        `pp${pp}: ${median(rates.pp).toFixed(1)} tokens/s   tg${tg}: ${median(rates.tg).toFixed(1)} tokens/s`,
-      );
-      console.log(
-        `(median of ${reps}; ${threads} threads, ${build} build, ${vectors}-bit vectors, loaded in ${loadMs.toFixed(0)} ms)`,
-      );
-    }
-  } finally {
-    model.dispose();
+  const path = args.text("profile");
+  const profile = path === undefined ? undefined : new Profile(model.engine);
+  const rates = await measure(model, { pp, tg, reps }, signal, profile);
+  profile?.stop();
+  if (path !== undefined) writeFileSync(path, JSON.stringify(profile!.trace()));
+  const { nThreads: threads, build, vectors } = model.engine;
+  const result = {
+    loadMs,
+    threads,
+    build,
+    vectors,
+    pp: { n: pp, tps: rates.pp },
+    tg: { n: tg, tps: rates.tg },
+    memory: model.memory(),
+    ...(profile === undefined ? {} : { profile: profileOf(profile) }),
+  };
+  if (profile !== undefined && !args.json) printProfile(profile);
+  if (args.json) console.log(JSON.stringify(result));
+  else {
+    console.log(
+      `pp${pp}: ${median(rates.pp).toFixed(1)} tokens/s   tg${tg}: ${median(rates.tg).toFixed(1)} tokens/s`,
+    );
+    console.log(
+      `(median of ${reps}; ${threads} threads, ${build} build, ${vectors}-bit vectors, loaded in ${loadMs.toFixed(0)} ms)`,
+    );
   }
 }
 

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline/promises";
 import { FormatError } from "../errors.ts";
 import { type ChatMessage, type ChatRequest, type Model, type SamplingOptions } from "../llm/index.ts";
 import { type Args, existing, type Option, parse } from "./args.ts";
-import { interruptSignal, MODEL_OPTIONS, modelPath, openModel } from "./model_options.ts";
+import { MODEL_OPTIONS, modelPath, onInterrupt, openModel } from "./model_options.ts";
 import { SAMPLING, samplingOptions } from "./sampling_options.ts";
 
 const OPTIONS: Record<string, Option> = {
@@ -38,13 +38,9 @@ export async function chatCommand(argv: readonly string[]): Promise<void> {
   modelPath(args); // before standard input is waited for
   const request = readRequest(args);
   const once = await firstMessages(args, request);
-  const model = await openModel(args, undefined);
-  try {
-    if (once === undefined) await converse(model, request);
-    else await answerOnce(model, { ...request, messages: once }, args.json);
-  } finally {
-    model.dispose();
-  }
+  using model = await openModel(args, undefined);
+  if (once === undefined) await converse(model, request);
+  else await answerOnce(model, { ...request, messages: once }, args.json);
 }
 
 /**
@@ -116,7 +112,8 @@ function samplingFields(options: SamplingOptions): Partial<ChatRequest> {
 }
 
 async function answerOnce(model: Model, request: ChatRequest, json: boolean): Promise<void> {
-  const signal = interruptSignal();
+  using interrupt = onInterrupt();
+  const { signal } = interrupt;
   if (!json) return void (await tell(model, request, signal));
   const { completions } = model.chat;
   const completion = await completions.create({ ...request, stream: false }, { signal });
@@ -143,6 +140,8 @@ async function tell(model: Model, request: ChatRequest, signal: AbortSignal): Pr
 // Ctrl-C ends an answer, and at the prompt the conversation; so does the end of input.
 async function converse(model: Model, request: ChatRequest): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  let open = true; // the end of input may come during an answer
+  terminal.on("close", () => (open = false));
   let answer: AbortController | undefined;
   terminal.on("SIGINT", () =>
     answer === undefined ? terminal.close() : answer.abort(new Error("interrupted")),
@@ -159,7 +158,7 @@ async function converse(model: Model, request: ChatRequest): Promise<void> {
       messages = await turn(model, { ...request, messages: asked }, answer.signal, messages);
       answer = undefined;
     }
-    terminal.prompt();
+    if (open) terminal.prompt();
   }
 }
 

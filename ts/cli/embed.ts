@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import type { Embedding, EmbedOptions, Model } from "../llm/index.ts";
 import { type Args, existing, type Option, parse } from "./args.ts";
-import { interruptSignal, MODEL_OPTIONS, openModel } from "./model_options.ts";
+import { MODEL_OPTIONS, onInterrupt, openModel } from "./model_options.ts";
 
 const OPTIONS: Record<string, Option> = {
   file: { type: "string", short: "f", help: "texts, one a line; default: standard input" },
@@ -29,14 +29,12 @@ interface Summary {
 export async function embedCommand(argv: readonly string[]): Promise<void> {
   const args = parse("slackwater embed MODEL [--file FILE] < texts", argv, OPTIONS);
   if (args === undefined) return;
-  const signal = interruptSignal();
-  const model = await openModel(args, signal);
-  try {
-    const summary = await embedLines(model, source(args), embedOptions(args, signal));
-    if (args.json) console.log(JSON.stringify(summary));
-  } finally {
-    model.dispose();
-  }
+  const file = textsOf(args);
+  using interrupt = onInterrupt();
+  using model = await openModel(args, interrupt.signal);
+  const input = file === undefined ? process.stdin : createReadStream(file);
+  const summary = await embedLines(model, input, embedOptions(args, interrupt.signal));
+  if (args.json) console.log(JSON.stringify(summary));
 }
 
 function embedOptions(args: Args, signal: AbortSignal): EmbedOptions {
@@ -49,11 +47,12 @@ function embedOptions(args: Args, signal: AbortSignal): EmbedOptions {
   };
 }
 
-function source(args: Args): Readable {
+// The file of texts; undefined for standard input.
+function textsOf(args: Args): string | undefined {
   const file = args.text("file");
-  if (file === undefined && process.stdin.isTTY)
-    throw new TypeError("embed: no texts: pipe them in, or name a --file");
-  return file === undefined ? process.stdin : createReadStream(existing(file));
+  if (file !== undefined) return existing(file);
+  if (process.stdin.isTTY) throw new TypeError("embed: no texts: pipe them in, or name a --file");
+  return undefined;
 }
 
 // Lines in groups: what has come while the group before was computed. Whoever writes one line and waits for its vector
@@ -76,14 +75,19 @@ async function* groups(input: Readable): AsyncGenerator<readonly string[], void>
     open = false;
     wake();
   });
-  for (;;) {
-    if (failure !== undefined) throw failure;
-    if (waiting.length > 0) yield waiting.splice(0, TOGETHER);
-    else if (!open) return;
-    else {
-      reader.resume();
-      await new Promise<void>((resolve) => (wake = resolve));
+  try {
+    for (;;) {
+      if (failure !== undefined) throw failure;
+      if (waiting.length > 0) yield waiting.splice(0, TOGETHER);
+      else if (!open) return;
+      else {
+        reader.resume();
+        await new Promise<void>((resolve) => (wake = resolve));
+      }
     }
+  } finally {
+    reader.close();
+    input.destroy(); // a pipe whose writer lives on would hold the process
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { existing, parse } from "./args.ts";
-import { interruptSignal, kvType, MODEL_OPTIONS, openModel } from "./model_options.ts";
+import { kvType, MODEL_OPTIONS, onInterrupt, openModel } from "./model_options.ts";
 
 /** Prints the mean negative log-likelihood of a text file, taken byte for byte. */
 export async function evalCommand(argv: readonly string[]): Promise<void> {
@@ -14,16 +14,13 @@ export async function evalCommand(argv: readonly string[]): Promise<void> {
   const path = args.text("text-file");
   if (path === undefined) throw new TypeError("eval: --text-file FILE is missing");
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(readFileSync(existing(path)));
-  const signal = interruptSignal();
-  const model = await openModel(args, signal);
-  try {
-    const { nTokens, meanNll } = await model.evaluate(text, { kvType: kvType(args), signal });
-    if (args.json) console.log(JSON.stringify({ nTokens, meanNll }));
-    else
-      console.log(
-        `${nTokens} tokens, mean NLL ${meanNll.toFixed(4)}, perplexity ${Math.exp(meanNll).toFixed(3)}`,
-      );
-  } finally {
-    model.dispose();
-  }
+  using interrupt = onInterrupt();
+  const { signal } = interrupt;
+  using model = await openModel(args, signal);
+  const { nTokens, meanNll } = await model.evaluate(text, { kvType: kvType(args), signal });
+  if (args.json) console.log(JSON.stringify({ nTokens, meanNll }));
+  else
+    console.log(
+      `${nTokens} tokens, mean NLL ${meanNll.toFixed(4)}, perplexity ${Math.exp(meanNll).toFixed(3)}`,
+    );
 }

@@ -20,7 +20,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ["eval", evalCommand],
   ["embed", embedCommand],
   ["inspect", inspectCommand],
-  ["plan", async (args) => planCommand(args, await planHost())],
+  ["plan", plan],
   ["bench", benchCommand],
   ["quantize", quantizeCommand],
 ]);
@@ -60,6 +60,11 @@ export async function main(argv: readonly string[]): Promise<number> {
   } catch (error) {
     return report(error, args.includes("--json"));
   }
+}
+
+async function plan(args: readonly string[]): Promise<void> {
+  using host = planHost();
+  await planCommand(args, host);
 }
 
 function report(error: unknown, json: boolean): number {

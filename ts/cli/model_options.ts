@@ -77,9 +77,10 @@ export function progressLine(): ProgressListener {
   };
 }
 
-/** A signal that Ctrl-C aborts; a second Ctrl-C ends the process. */
-export function interruptSignal(): AbortSignal {
+/** A signal that Ctrl-C aborts; a second Ctrl-C ends the process. Listens until it is disposed. */
+export function onInterrupt(): Disposable & { readonly signal: AbortSignal } {
   const controller = new AbortController();
-  process.once("SIGINT", () => controller.abort(new Error("interrupted")));
-  return controller.signal;
+  const abort = (): void => controller.abort(new Error("interrupted"));
+  process.once("SIGINT", abort);
+  return { signal: controller.signal, [Symbol.dispose]: () => void process.off("SIGINT", abort) };
 }

@@ -1,11 +1,10 @@
 // slackwater quantize: a model file in another type, written piece by piece.
 
-import { createWriteStream, renameSync, rmSync } from "node:fs";
-import { once } from "node:events";
-import { finished } from "node:stream/promises";
+import { renameSync, rmSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { quantizeGguf, type QuantizeReport } from "../llm/index.ts";
 import { type Args, existingOrUrl, type Option, parse } from "./args.ts";
-import { interruptSignal, progressLine } from "./model_options.ts";
+import { onInterrupt, progressLine } from "./model_options.ts";
 
 const OPTIONS: Record<string, Option> = {
   imatrix: { type: "string", help: "importance of columns: a GGUF file of llama.cpp's imatrix tool" },
@@ -37,24 +36,24 @@ export async function quantizeCommand(argv: readonly string[]): Promise<void> {
 }
 
 async function write(path: string, from: string, type: string, args: Args): Promise<QuantizeReport> {
+  using interrupt = onInterrupt();
   const steps = quantizeGguf(from, type, {
     pure: args.flag("pure"),
     requantize: args.flag("requantize"),
     importance: args.text("imatrix"),
     nThreads: args.number("threads"),
-    signal: interruptSignal(),
+    signal: interrupt.signal,
     onProgress: progressLine(),
   });
-  let step = await steps.next(); // a wrong call leaves no file
-  const out = createWriteStream(path);
-  await once(out, "open");
+  let out: FileHandle | undefined;
   try {
-    for (; !step.done; step = await steps.next()) if (!out.write(step.value)) await once(out, "drain");
+    let step = await steps.next(); // a wrong call leaves no file
+    out = await open(path, "w");
+    while (!step.done) [step] = await Promise.all([steps.next(), out.writeFile(step.value)]);
     return step.value;
   } finally {
     await steps.return(undefined as never);
-    out.end();
-    await finished(out);
+    await out?.close();
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { type Generation, type GenerateOptions, type Model } from "../llm/index.ts";
 import { type Args, type Option, parse } from "./args.ts";
-import { interruptSignal, MODEL_OPTIONS, openModel, progressLine } from "./model_options.ts";
+import { MODEL_OPTIONS, onInterrupt, openModel, progressLine } from "./model_options.ts";
 import { SAMPLING, samplingOptions } from "./sampling_options.ts";
 
 const OPTIONS: Record<string, Option> = {
@@ -22,16 +22,12 @@ const OPTIONS: Record<string, Option> = {
 export async function runCommand(argv: readonly string[]): Promise<void> {
   const args = parse("slackwater run [MODEL] [options]", argv, OPTIONS);
   if (args === undefined) return;
-  const signal = interruptSignal();
-  const options = generateOptions(args, signal);
+  using interrupt = onInterrupt();
+  const options = generateOptions(args, interrupt.signal);
   const prompt = args.text("prompt") ?? "Once upon a time";
-  const model = await openModel(args, signal);
-  try {
-    if (args.json) printJson(model, await model.complete(prompt, options));
-    else await tell(model, prompt, options);
-  } finally {
-    model.dispose();
-  }
+  using model = await openModel(args, interrupt.signal);
+  if (args.json) printJson(model, await model.complete(prompt, options));
+  else await tell(model, prompt, options);
 }
 
 function generateOptions(args: Args, signal: AbortSignal): GenerateOptions {

@@ -1,6 +1,16 @@
 // Public surface of the GGUF layer.
 
 export {
+  type DeviceCode,
+  DeviceError,
+  type ErrorDetails,
+  type FormatCode,
+  FormatError,
+  type GraphCode,
+  GraphError,
+} from "../errors.ts";
+export { Type, typeName } from "../types.ts";
+export {
   type FileHandle,
   type OpenGguf,
   type OpenOptions,
@@ -9,7 +19,7 @@ export {
   openSource,
 } from "./open.ts";
 export { type GgufFile, parseGguf, readGguf } from "./reader.ts";
-export type { ByteSource, LoadOptions, Part } from "./source.ts";
+export type { ByteSource, LoadOptions, Part, Piece, Work } from "./source.ts";
 export type { TensorInfo } from "./tensors.ts";
 export {
   GgufType,

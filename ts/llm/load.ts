@@ -115,15 +115,15 @@ export async function loadFile(
     const header = withTemplate(readModelHeader(file), options.chatTemplate);
     engine = options.engine ?? (await createEngine(engineOptions(options)));
     await engine.recover();
+    options.signal?.throwIfAborted();
     const taken = await take(engine, header, options);
     return await load(engine, taken, source, options, open);
   } catch (error) {
     // memory that a lost device had mapped ends reading in many ways
     const loss = options.signal?.aborted ? undefined : engine?.devices.find((d) => d.lost)?.lost;
     if (engine !== options.engine) engine?.dispose();
+    await source.close().catch(() => undefined); // the first fault is told
     throw loss ?? error;
-  } finally {
-    await source.close();
   }
 }
 
@@ -222,8 +222,10 @@ async function load(
   let embedder: Embedder | undefined;
   try {
     await readWeights(engine, { plan, memory, quads }, source, options);
-    release();
     await engine.arrived; // long since, unless the model is tiny
+    await source.close();
+    options.signal?.throwIfAborted(); // nothing is waited for from here on
+    release();
     if (plan.context !== undefined) context = new Context(engine, plan.context.graphs, plan.header.params);
     embedder = new Embedder(engine, plan);
     const reload = (): Promise<Allocation> => loadAgain(engine, plan, open, options.layout);
@@ -257,13 +259,14 @@ async function loadAgain(
     ({ windows } = quads);
     await memory.ready();
     await readWeights(engine, { plan, memory, quads }, source, {});
+    await source.close();
     return memory;
   } catch (error) {
     memory?.dispose();
+    await source.close().catch(() => undefined);
     throw error;
   } finally {
     windows?.free();
-    await source.close();
   }
 }
 

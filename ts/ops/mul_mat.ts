@@ -96,7 +96,7 @@ export function partners(a: Type): readonly Type[] {
 
 /**
  * Columns spread out to two bytes an element, scales and seeds; with more than three columns a panel of eight rows and tiles too,
- * with fewer what is kept behind each, 256 bytes.
+ * with fewer what is kept behind each, 512 bytes.
  */
 export function blockBytes(nb: number, columns: number): number {
   return columns * nb * 80 + (8 * 64 + 128) * nb + 768;
