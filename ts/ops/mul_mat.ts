@@ -2,7 +2,7 @@
 
 import { isContiguousRows } from "../shape.ts";
 import { Type, isQuantized, typeInfo } from "../types.ts";
-import { type OpDef, type Operand, type Result, need, needShape, needType } from "./op.ts";
+import { type OpDef, type Result, need, needShape, needType } from "./op.ts";
 
 const FLOATS: readonly Type[] = [Type.F32, Type.F16, Type.BF16];
 /** Block types among them. */
