@@ -14,6 +14,8 @@ export const PARTIAL_BYTES: usize = 2048;
 
 // Partial sums of an element.
 const PARTS: i32 = 16;
+// Bytes from which the parts of a panel have gaps between them.
+const LONG: usize = 512;
 
 // Eight weights at a time: a = first(p) and b = second(p, a) hold them, low(a, b) and high(a, b) are four each as f32.
 
@@ -137,8 +139,8 @@ class WeightBF16 {
 }
 
 /**
- * Bytes of a panel of eight rows of k. Its sixteen parts lie a cache line further apart than they are long, because at powers
- * of two all of them, written in turn, would fall into the same set of the cache.
+ * Bytes of a panel of eight rows of k. Its sixteen parts, unless they are short, lie a cache line further apart than they are long,
+ * because at powers of two all of them, written in turn, would fall into the same set of the cache.
  */
 export function panelBytesF(k: i32): usize {
   return panelStep(k) << 4;
@@ -147,7 +149,8 @@ export function panelBytesF(k: i32): usize {
 // Bytes from one part of a panel to the next.
 @inline
 function panelStep(k: i32): usize {
-  return ((<usize>((k + 15) >> 4)) << 5) + 64;
+  const part = (<usize>((k + 15) >> 4)) << 5;
+  return part < LONG ? part : part + 64;
 }
 
 /** Packs eight rows, or columns, as f32, [k % 16][k / 16 and a gap][row]. Rows past `rows` repeat the last one. */
