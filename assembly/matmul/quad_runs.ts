@@ -11,15 +11,12 @@ import {
   LIFT,
   LIFTED,
   LOW,
-  X03,
   X07,
   X08,
-  X0C,
   X0F,
   X10,
   X18,
   X1F,
-  X30,
   X3F,
   bitsFrom,
   lowered,
@@ -146,10 +143,12 @@ export function lowByte(v: v128): v128 {
   return i32x4.shr_s(i32x4.shl(v, 24), 24);
 }
 
-/** Six-bit values of four rows from pairs of bits on top of three vectors. */
+/** Six-bit values of four rows from pairs of bits on top of three vectors, above the bits of `m3f`. */
 @inline
-export function topsOf(a: v128, b: v128, c: v128, m03: v128, m0c: v128, m30: v128): v128 {
-  return v128.or(v128.or(bitsFrom(a, 6, m03), bitsFrom(b, 4, m0c)), bitsFrom(c, 2, m30));
+export function topsOf(a: v128, b: v128, c: v128, m3f: v128): v128 {
+  let v = v128.or(i16x8.shr_u(v128.andnot(a, m3f), 2), v128.andnot(b, m3f));
+  v = v128.or(i16x8.shr_u(v, 2), v128.andnot(c, m3f));
+  return i16x8.shr_u(v, 2);
 }
 
 /**
@@ -179,9 +178,6 @@ export function runsOf(
   const nibbles = ASC_FEATURE_RELAXED_SIMD ? m : quadMask(EVEN_NIBBLES);
   const low = quadMask(LOW);
   const m3f = quadMask(X3F);
-  const m03 = quadMask(X03);
-  const m0c = quadMask(X0C);
-  const m30 = quadMask(X30);
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
@@ -351,8 +347,8 @@ export function runsOf(
           j = weigh(v128.and(cB, m3f), s0, s1, zero, even);
           s0 = v128.load32_splat(x + 12);
           s1 = v128.load32_splat(x + 16);
-          i = weigh(topsOf(v128.load(w, 32), v128.load(w, 64), cA, m03, m0c, m30), s0, s1, i, even);
-          j = weigh(topsOf(v128.load(w, 48), v128.load(w, 80), cB, m03, m0c, m30), s0, s1, j, even);
+          i = weigh(topsOf(v128.load(w, 32), v128.load(w, 64), cA, m3f), s0, s1, i, even);
+          j = weigh(topsOf(v128.load(w, 48), v128.load(w, 80), cB, m3f), s0, s1, j, even);
           vA = f32x4.sub(vA, term(i, lowered(v128.load16x4_s(w, 16), lifted, lift), dx));
           vB = f32x4.sub(vB, term(j, lowered(v128.load16x4_s(w, 24), lifted, lift), dx));
         } else {

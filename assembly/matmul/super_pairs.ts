@@ -35,21 +35,20 @@ function sixes(low: v128, high: v128, m0f: v128, m30: v128, m20: v128): v128 {
 /** Q2_K, Q3_K or Q6_K; results to f32 from y to `end`. Relaxed build only. */
 @inline
 export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  const m = quadMask(type == Type.Q6_K ? X3F : type == Type.Q3_K ? X07 : X03);
+  const m3f = quadMask(X3F);
+  const m = type == Type.Q6_K ? m3f : quadMask(type == Type.Q3_K ? X07 : X03);
   const upper = quadMask(type == Type.Q3_K ? X38 : X0C);
   const ones = onesPairs();
   const factor = i16x8.shl(ones, type == Type.Q3_K ? 3 : 2);
   const low = quadMask(LOW_NIBBLE);
   const nibbles = quadMask(EVEN_NIBBLES);
-  const m03 = quadMask(X03);
-  const m0c = quadMask(X0C);
   const m30 = quadMask(X30);
   const m0f = quadMask(X0F);
   const m20 = quadMask(X20);
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
-  const codeOf0 = i32x4.splat(zeroOf(type));
+  const zeroBits = ctz(zeroOf(type)); // of the code of 0, a power of two
   const last = px + <usize>nb * SUPER;
   for (; y < end; y += 32) {
     let sumA = f32x4.splat(0);
@@ -165,8 +164,8 @@ export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, e
             const d = v128.load(g, 48);
             const f = v128.load(g, 64);
             const h = v128.load(g, 80);
-            const topA = topsOf(a, c, f, m03, m0c, m30);
-            const topB = topsOf(b, d, h, m03, m0c, m30);
+            const topA = topsOf(a, c, f, m3f);
+            const topB = topsOf(b, d, h, m3f);
             e = v128.load32_splat(x);
             i = productPairs(e, v128.and(a, m));
             j = productPairs(e, v128.and(b, m));
@@ -230,8 +229,8 @@ export function narrowPairs(type: i32, w: usize, nb: i32, px: usize, y: usize, e
       }
       const dx = v128.load32_splat(x);
       if (!hasMin(type)) {
-        accA = i32x4.sub(accA, i32x4.mul(sumsA, codeOf0));
-        accB = i32x4.sub(accB, i32x4.mul(sumsB, codeOf0));
+        accA = i32x4.sub(accA, i32x4.shl(sumsA, zeroBits));
+        accB = i32x4.sub(accB, i32x4.shl(sumsB, zeroBits));
       }
       let vA = term(accA, lowered(v128.load16x4_s(w), lifted, lift), dx);
       let vB = term(accB, lowered(v128.load16x4_s(w, 8), lifted, lift), dx);

@@ -14,7 +14,6 @@ import {
   X03,
   X07,
   X0C,
-  X30,
   X38,
   X3F,
   lowered,
@@ -112,18 +111,18 @@ function quadsIQ4_XS(w: usize, nb: i32, px: usize, y: usize, end: usize): void {
 // Types with a scale for each 16 weights.
 @inline
 function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize): void {
-  const m = quadMask(type == Type.Q6_K ? X3F : X07);
+  const m3f = quadMask(X3F);
+  const m = type == Type.Q6_K ? m3f : quadMask(X07);
   const m38 = quadMask(X38);
   const low = quadMask(LOW_NIBBLE);
   const even = quadMask(EVEN);
   const nibbles = quadMask(EVEN_NIBBLES);
   const m03 = quadMask(X03);
   const m0c = quadMask(X0C);
-  const m30 = quadMask(X30);
   const lifted = quadMask(LIFTED);
   const lift = quadMask(LIFT);
   const zero = i32x4.splat(0);
-  const codeOf0 = i32x4.splat(zeroOf(type));
+  const zeroBits = ctz(zeroOf(type)); // of the code of 0, a power of two
   const twoGroups = type != Type.Q6_K;
   const step: usize = type == Type.Q2_K ? 64 : 96;
   const last = px + <usize>nb * SUPER;
@@ -220,8 +219,8 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
             const d = v128.load(g, 48);
             const f = v128.load(g, 64);
             const h = v128.load(g, 80);
-            const topA = topsOf(a, c, f, m03, m0c, m30);
-            const topB = topsOf(b, d, h, m03, m0c, m30);
+            const topA = topsOf(a, c, f, m3f);
+            const topB = topsOf(b, d, h, m3f);
             e = v128.load32_splat(x);
             o = oddOf(x);
             i = dotFour(e, o, v128.and(a, m), zero, even);
@@ -276,8 +275,8 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
       }
       const dx = v128.load32_splat(x);
       if (!hasMin(type)) {
-        accA = i32x4.sub(accA, i32x4.mul(sumsA, codeOf0));
-        accB = i32x4.sub(accB, i32x4.mul(sumsB, codeOf0));
+        accA = i32x4.sub(accA, i32x4.shl(sumsA, zeroBits));
+        accB = i32x4.sub(accB, i32x4.shl(sumsB, zeroBits));
       }
       let vA = term(accA, lowered(v128.load16x4_s(w), lifted, lift), dx);
       let vB = term(accB, lowered(v128.load16x4_s(w, 8), lifted, lift), dx);
