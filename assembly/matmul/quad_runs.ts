@@ -116,6 +116,28 @@ export function term(i: v128, scales: v128, d: v128): v128 {
   return f32x4.mul(f32x4.convert_i32x4_s(i), f32x4.mul(scales, d));
 }
 
+/**
+ * Term of a super-block for the first or the second quad of a pair at w: the sum of its codes, less the zero point times the
+ * sum of activations (a shift by `zeroBits`), or less the term of its minima.
+ */
+@inline
+export function superTerm(
+  type: i32,
+  second: bool,
+  acc: v128,
+  sums: v128,
+  zeroBits: i32,
+  w: usize,
+  dx: v128,
+  lifted: v128,
+  lift: v128,
+): v128 {
+  const d = second ? v128.load16x4_s(w, 8) : v128.load16x4_s(w);
+  if (!hasMin(type)) return term(i32x4.sub(acc, i32x4.shl(sums, zeroBits)), lowered(d, lifted, lift), dx);
+  const min = second ? v128.load16x4_s(w, 24) : v128.load16x4_s(w, 16);
+  return f32x4.sub(term(acc, lowered(d, lifted, lift), dx), term(sums, lowered(min, lifted, lift), dx));
+}
+
 /** Bytes of four rows (of one sign, below 128) times four sums: 0 and 2 in each lane of s, 1 and 3 in each of t. */
 @inline
 export function weigh(v: v128, s: v128, t: v128, acc: v128, even: v128): v128 {

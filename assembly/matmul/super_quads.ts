@@ -16,7 +16,6 @@ import {
   X0C,
   X38,
   X3F,
-  lowered,
   quadMask,
 } from "../quants/quad";
 import { bytesOf, codesAt, hasMin, zeroOf } from "../quants/quad_types";
@@ -31,7 +30,7 @@ import {
   lowByte,
   oddOf,
   runsOf,
-  term,
+  superTerm,
   topsOf,
   weighNibbles,
   weighSigned,
@@ -274,18 +273,8 @@ function narrowOf(type: i32, w: usize, nb: i32, px: usize, y: usize, end: usize)
         accB = i32x4.add(accB, i32x4.shr_s(upB, type == Type.Q3_K ? 3 : 2));
       }
       const dx = v128.load32_splat(x);
-      if (!hasMin(type)) {
-        accA = i32x4.sub(accA, i32x4.shl(sumsA, zeroBits));
-        accB = i32x4.sub(accB, i32x4.shl(sumsB, zeroBits));
-      }
-      let vA = term(accA, lowered(v128.load16x4_s(w), lifted, lift), dx);
-      let vB = term(accB, lowered(v128.load16x4_s(w, 8), lifted, lift), dx);
-      if (hasMin(type)) {
-        vA = f32x4.sub(vA, term(sumsA, lowered(v128.load16x4_s(w, 16), lifted, lift), dx));
-        vB = f32x4.sub(vB, term(sumsB, lowered(v128.load16x4_s(w, 24), lifted, lift), dx));
-      }
-      sumA = f32x4.add(sumA, vA);
-      sumB = f32x4.add(sumB, vB);
+      sumA = f32x4.add(sumA, superTerm(type, false, accA, sumsA, zeroBits, w, dx, lifted, lift));
+      sumB = f32x4.add(sumB, superTerm(type, true, accB, sumsB, zeroBits, w, dx, lifted, lift));
     }
     v128.store(y, sumA);
     v128.store(y, sumB, 16);
