@@ -47,13 +47,13 @@ const computeSizes = (device: RemoteBackend): number[] =>
   [...device.buffers].flatMap((b) => (b.use === "compute" ? [b.size] : []));
 
 test("prefill and decode alternate over the same buffers, and nothing is taken on the way", async () => {
-  const [one, many] = await expected(1, 33);
-  const { engine, device } = await onDevice({ maxSize: 5120 });
+  const [one, many] = await expected(1, 65);
+  const { engine, device } = await onDevice({ maxSize: 27136 });
   const w = weights(engine);
-  const [decode, prefill] = [layer(engine, w, 1), layer(engine, w, 33)];
+  const [decode, prefill] = [layer(engine, w, 1), layer(engine, w, 65)];
   const reservation = engine.reserve([decode.g, prefill.g]);
   expect(reservation.plans[1]!.backends[0]!.chunks.length).toBeGreaterThan(2);
-  expect(Math.max(...computeSizes(device))).toBeLessThanOrEqual(5120);
+  expect(Math.max(...computeSizes(device))).toBeLessThanOrEqual(27136);
   expect(engine.memory().devices[0]!.compute).toBe(reservation.nBytes);
   const look = (): unknown => [[...device.buffers], engine.memory(), engine.arena.memory.buffer.byteLength];
   await results(decode);
@@ -70,21 +70,21 @@ test("prefill and decode alternate over the same buffers, and nothing is taken o
 });
 
 test("growing takes the buffers that are missing, keeps those that serve, and a shorter prompt fits in", async () => {
-  const [five, long, short] = await expected(5, 33, 30);
-  const { engine, device } = await onDevice({ maxSize: 6144 });
+  const [five, long, short] = await expected(5, 65, 60);
+  const { engine, device } = await onDevice({ maxSize: 27136 });
   const w = weights(engine);
   const small = layer(engine, w, 5);
   const reservation = engine.reserve([small.g]);
   const [first, ...others] = [...device.buffers].filter((b) => b.use === "compute");
   expect(others).toEqual([]);
-  const large = layer(engine, w, 33);
+  const large = layer(engine, w, 65);
   const { chunks } = reservation.plan(large.g).backends[0]!;
   expect(computeSizes(device)).toHaveLength(chunks.length);
   expect(device.buffers.has(first!)).toBe(first!.size >= chunks[0]!);
   expect(await results(small)).toEqual(five);
   expect(await results(large)).toEqual(long);
   const held = new Set(device.buffers);
-  const shorter = layer(engine, w, 30);
+  const shorter = layer(engine, w, 60);
   reservation.plan(shorter.g);
   expect(await results(shorter)).toEqual(short);
   expect(new Set(device.buffers)).toEqual(held);
@@ -93,12 +93,12 @@ test("growing takes the buffers that are missing, keeps those that serve, and a 
 
 test("growing that fails on its last buffer leaves the graphs as they were", async () => {
   const [five] = await expected(5);
-  const { engine, device } = await onDevice({ maxSize: 5120, capacity: 24_000 });
+  const { engine, device } = await onDevice({ maxSize: 27136, capacity: 80_000 });
   const w = weights(engine);
   const small = layer(engine, w, 5);
   const reservation = engine.reserve([small.g]);
   const held = new Set(device.buffers);
-  expect(() => reservation.plan(layer(engine, w, 33).g)).toThrow(code("out-of-memory"));
+  expect(() => reservation.plan(layer(engine, w, 65).g)).toThrow(code("out-of-memory"));
   expect(new Set(device.buffers)).toEqual(held);
   expect(await results(small)).toEqual(five);
 });
@@ -136,8 +136,8 @@ test("a tensor larger than the largest buffer is refused by name, bytes and limi
 });
 
 test("report, text, JSON and picture tell the buffers apart", async () => {
-  const { engine } = await onDevice({ maxSize: 5120 });
-  const l = layer(engine, weights(engine), 33);
+  const { engine } = await onDevice({ maxSize: 27136 });
+  const l = layer(engine, weights(engine), 65);
   const plan = l.g.plan();
   const [{ chunks, nBytes }] = plan.backends as [(typeof plan.backends)[0]];
   expect(chunks.reduce((sum, n) => sum + n, 0)).toBe(nBytes);

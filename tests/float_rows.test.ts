@@ -1,4 +1,5 @@
-// Few columns times rows of F16 and BF16: bit by bit what eight partial sums give, for numbers of every kind.
+// Products of floats, few columns row by row and more as panels: bit by bit what sixteen partial sums give, for numbers of every
+// kind, fused in the relaxed build where the engine has such an instruction.
 import { describe, expect, test } from "vitest";
 import { Op } from "../assembly/abi.ts";
 import { mulMatDef } from "../ts/ops/mul_mat.ts";
@@ -18,6 +19,7 @@ const f32 = new Float32Array(u32.buffer);
 
 /** What a code stands for. */
 function decode(type: Type, h: number): number {
+  if (type === Type.F32) return h;
   if (type === Type.BF16) {
     u32[0] = h << 16;
     return f32[0]!;
@@ -27,13 +29,48 @@ function decode(type: Type, h: number): number {
   return h & 0x8000 ? -size : size;
 }
 
-/** One element: a partial sum for each k modulo 8, added in pairs. */
-function element(w: readonly number[], x: ArrayLike<number>): number {
-  const s = new Float32Array(8);
-  w.forEach((v, k) => (s[k % 8] = s[k % 8]! + Math.fround(v * x[k]!)));
+const f64 = new Float64Array(1);
+const bits = new BigInt64Array(f64.buffer);
+
+/** acc + w * x, rounded to f32 once: the sum in double precision, whose last bit says whether something was lost. */
+function fused(w: number, x: number, acc: number): number {
+  const p = w * x; // exact: 48 bits
+  const sum = acc + p;
+  const part = sum - acc;
+  const lost = acc - (sum - part) + (p - part);
+  if (Number.isFinite(sum) && lost !== 0) {
+    f64[0] = sum;
+    if ((bits[0]! & 1n) === 0n) bits[0]! += lost > 0 === sum > 0 ? 1n : -1n;
+    return Math.fround(f64[0]);
+  }
+  return Math.fround(sum);
+}
+
+const apart = (w: number, x: number, acc: number): number => Math.fround(acc + Math.fround(w * x));
+
+type Madd = typeof fused;
+
+/** One element: a partial sum for each k modulo 16, added in pairs. */
+function element(madd: Madd, w: readonly number[], x: ArrayLike<number>): number {
+  const s = new Float32Array(16);
+  w.forEach((v, k) => (s[k % 16] = madd(v, x[k]!, s[k % 16]!)));
   const add = (a: number, b: number): number => Math.fround(a + b);
-  const even = add(add(s[0]!, s[4]!), add(s[2]!, s[6]!));
-  return add(even, add(add(s[1]!, s[5]!), add(s[3]!, s[7]!)));
+  const eight = Array.from({ length: 8 }, (_, c) => add(s[c]!, s[c + 8]!));
+  const even = add(add(eight[0]!, eight[4]!), add(eight[2]!, eight[6]!));
+  return add(even, add(add(eight[1]!, eight[5]!), add(eight[3]!, eight[7]!)));
+}
+
+/** How this core adds a product: (1 + 2^-12)(1 + 2^-12) - (1 + 2^-11) is 2^-24, or 0 where the product is rounded first. */
+function maddOf(core: Core): Madd {
+  core.reset();
+  const w = new Float32Array(17);
+  const x = new Float32Array(17);
+  w[0] = -(1 + 2 ** -11);
+  x[0] = 1;
+  w[16] = x[16] = 1 + 2 ** -12;
+  const y = product(core, core.leaf(Type.F32, [17, 1], w), core.leaf(Type.F32, [17, 1], x))[0]!;
+  expect([0, 2 ** -24]).toContain(y);
+  return y === 0 ? apart : fused;
 }
 
 /** Codes of either sign below `top` in size: zeros of both signs and subnormals among them. */
@@ -55,12 +92,13 @@ interface Case {
   readonly k: number;
   readonly m: number;
   /** Of all weights, m rows of k. */
-  readonly w: Uint16Array;
+  readonly w: Uint16Array | Float32Array;
   /** Columns of k. */
   readonly x: Float32Array;
 }
 
 function check(core: Core, { type, k, m, w, x }: Case, what: string): void {
+  const madd = maddOf(core);
   core.reset();
   const n = x.length / k;
   const y = product(core, core.leaf(type, [k, m], w), core.leaf(Type.F32, [k, n], x));
@@ -70,23 +108,27 @@ function check(core: Core, { type, k, m, w, x }: Case, what: string): void {
   for (let c = 0; c < n; c++) {
     const column = x.subarray(c * k, (c + 1) * k);
     expect([...y.subarray(c * m, (c + 1) * m)], `${what}, k ${k}, column ${c} of ${n}`).toEqual(
-      rows.map((row) => element(row, column)),
+      rows.map((row) => element(madd, row, column)),
     );
   }
 }
 
-describe.each(BUILDS)("rows of 16-bit floats, %s", (build) => {
-  test.each(TYPES)("%s has the bits of eight partial sums for odd sizes", async (_, type) => {
-    const core = await Core.load(build);
-    for (const k of [1, 3, 7, 8, 9, 15, 16, 33, 64, 577]) {
-      for (const m of [1, 3, 9]) {
-        for (const n of COLUMNS) {
-          const next = stream(k + 100 * m + n);
-          check(core, { type, k, m, w: codes(m * k, ONE[type]!, next), x: samples(n * k, next) }, "small");
+describe.each(BUILDS)("products of floats, %s", (build) => {
+  test.each([...TYPES, ["F32", Type.F32] as const])(
+    "%s has the bits of sixteen partial sums for odd sizes",
+    async (_, type) => {
+      const core = await Core.load(build);
+      for (const k of [1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 577]) {
+        for (const m of [1, 3, 9]) {
+          for (const n of COLUMNS) {
+            const next = stream(k + 100 * m + n);
+            const w = type === Type.F32 ? samples(m * k, next) : codes(m * k, ONE[type]!, next);
+            check(core, { type, k, m, w, x: samples(n * k, next) }, "small");
+          }
         }
       }
-    }
-  });
+    },
+  );
 
   test.each(TYPES)("%s of 2 and more is multiplied as well as less", async (_, type) => {
     const core = await Core.load(build);
@@ -105,7 +147,7 @@ describe.each(BUILDS)("rows of 16-bit floats, %s", (build) => {
     const [inf, nan] = [INFINITE[type]!, INFINITE[type]! + 1];
     for (const k of [3, 8, 33, 64]) {
       for (const special of [inf, inf | 0x8000, nan, nan | 0x8000, TWO]) {
-        for (const at of [0, 1, (k - 1) & ~7, k - 1]) {
+        for (const at of [0, 1, (k - 1) & ~15, k - 1]) {
           const next = stream(k + at);
           const w = codes(4 * k, ONE[type]!, next);
           w[2 * k + at] = special;
@@ -133,6 +175,8 @@ describe.each(BUILDS)("rows of 16-bit floats, %s", (build) => {
   test.each(TYPES)("rows of %s may have gaps and be repeated over dimensions 2 and 3", async (_, type) => {
     const core = await Core.load(build);
     const [k, m] = [33, 3];
+    const madd = maddOf(core);
+    core.reset();
     const next = stream(9);
     const w = codes(2 * 2 * 2 * m * k, ONE[type]!, next);
     const x = samples(k * 2 * 4 * 6, next);
@@ -145,7 +189,7 @@ describe.each(BUILDS)("rows of 16-bit floats, %s", (build) => {
       for (let r = 0; r < m; r++) {
         const at = 2 * k * (r + m * (i2 + 2 * i3));
         const row = Array.from(w.subarray(at, at + k), (h) => decode(type, h));
-        expected.push(element(row, x.subarray(c * k, (c + 1) * k)));
+        expected.push(element(madd, row, x.subarray(c * k, (c + 1) * k)));
       }
     }
     expect([...y]).toEqual(expected);

@@ -234,11 +234,11 @@ describe.each(BUILDS)("mul_mat, %s", (build) => {
   });
 });
 
-test("both builds give the same bits", async () => {
+test("both builds give the same bits for weights in blocks", async () => {
   const results = await Promise.all(
     BUILDS.map(async (build) => {
       const core = await Core.load(build);
-      return [...FLOATS, ...BLOCKS, ...SUPER_BLOCKS].flatMap((type) => {
+      return [...BLOCKS, ...SUPER_BLOCKS].flatMap((type) => {
         core.reset();
         const { a, b } = operands(core, type, { m: 9, n: 5, k: 520 });
         return [...core.read(product(core, a, b))];

@@ -5,7 +5,7 @@ import { Op } from "../assembly/abi.ts";
 import { opDef } from "../ts/ops/index.ts";
 import { createEngine, type Engine } from "../ts/runtime/engine.ts";
 import { shape4 } from "../ts/shape.ts";
-import { Type } from "../ts/types.ts";
+import { isQuantized, Type } from "../ts/types.ts";
 import { CASES } from "./cases/index.ts";
 import { check, couldBeInPlace, dataOf, expected, isNumeric, runOpCase } from "./op_run.ts";
 
@@ -45,13 +45,15 @@ for (const [op, cases] of Object.entries(CASES)) {
 const relaxed = WebAssembly.validate(readFileSync(new URL("../build/relaxed.wasm", import.meta.url)));
 
 const relaxedTest = relaxed ? test : undefined;
-relaxedTest?.("both builds give the same bits for every operator here", async () => {
+relaxedTest?.("both builds give the same bits for every operator here but products of floats", async () => {
   const a = await createEngine({ nThreads: 1, wasm: "simd" });
   const b = await createEngine({ nThreads: 1, wasm: "relaxed" });
   for (const c of Object.values(CASES).flat()) {
     const data = dataOf(c);
     const [x, y] = [await runOpCase(a, c, data, "fresh"), await runOpCase(b, c, data, "fresh")];
-    expect(y.bytes, `${opDef(c.op).name} ${c.title}`).toEqual(x.bytes);
+    if (c.op === Op.MUL_MAT_ID && !isQuantized(c.src[0]!.type ?? Type.F32))
+      check(c, y.values, expected(c, data));
+    else expect(y.bytes, `${opDef(c.op).name} ${c.title}`).toEqual(x.bytes);
   }
   a.dispose();
   b.dispose();

@@ -32,11 +32,14 @@ import { nextPart, partEnd } from "../share";
 
 // Columns from which panels are used.
 const PANEL_COLUMNS: i32 = 4;
-// Columns spread out at a time: each panel is unpacked once for all of them. Of block types as many as have that many
-// elements together, within these bounds. ts/ops/mul_mat.ts counts scratch with the same numbers.
+// Columns spread out at a time: each panel is unpacked once for all of them. As many as have that many elements together,
+// within these bounds, of block types and of floats. ts/ops/mul_mat.ts counts scratch with the same numbers.
 const COLUMNS: i32 = 64;
 const COLUMNS_MAX: i32 = 256;
 const ELEMENTS: i32 = 1 << 20;
+const FLOAT_COLUMNS: i32 = 16;
+const FLOAT_COLUMNS_MAX: i32 = 64;
+const FLOAT_ELEMENTS: i32 = 1 << 18;
 // Columns from which they stand in groups of six, where those are worth it.
 const SIX_COLUMNS: i32 = 12;
 // Rows that go through all columns before the next ones, when there are two or three columns; of floats more, since each
@@ -122,8 +125,8 @@ function product(
 function spread(n: Node, pb: usize, columns: i32, panels: bool, scratch: usize): usize {
   const a = n.src0!;
   if (blockSize(a.type) == 1) {
-    const converted = scratch + (panels ? 2 * PARTIAL_BYTES + panelBytesF(a.ne0) : rowBytesF(a.type, a.ne0));
-    return plainColumns(n.src1!, pb, a.ne0, columns, converted);
+    if (!panels) return plainColumns(n.src1!, pb, a.ne0, columns, scratch + rowBytesF(a.type, a.ne0));
+    return packColumns(n.src1!, pb, a.ne0, columns, scratch + 2 * PARTIAL_BYTES + panelBytesF(a.ne0));
   }
   if (panels) spreadGroups(n, pb, columns, sixColumns(a, columns), scratch);
   else spreadColumns(n, pb, columns, scratch);
@@ -151,10 +154,11 @@ function timesRows(
   }
 }
 
-// A multiple of four.
+// A multiple of four, of floats of eight.
 function columnsOf(a: Node): i32 {
-  if (blockSize(a.type) == 1) return COLUMNS;
-  return max(COLUMNS, min(COLUMNS_MAX, (ELEMENTS / max(1, a.ne0)) & ~3));
+  const k = max(1, a.ne0);
+  if (blockSize(a.type) > 1) return max(COLUMNS, min(COLUMNS_MAX, (ELEMENTS / k) & ~3));
+  return max(FLOAT_COLUMNS, min(FLOAT_COLUMNS_MAX, (FLOAT_ELEMENTS / k) & ~7));
 }
 
 // Scratch: the columns.
@@ -384,7 +388,16 @@ function plainColumns(b: Node, pb: usize, k: i32, columns: i32, scratch: usize):
   return scratch;
 }
 
-// Scratch: partial tiles, panel, then converted columns.
+// Columns in panels of eight.
+function packColumns(b: Node, pb: usize, k: i32, columns: i32, px: usize): usize {
+  const panel = panelBytesF(k);
+  for (let c = 0, p = px; c < columns; c += 8, p += panel) {
+    packPanel(b.type, pb + <usize>c * b.nb1, b.nb1, min(8, columns - c), k, p);
+  }
+  return px;
+}
+
+// Scratch: partial tiles, panel, then packed columns.
 function floatPanels(
   n: Node,
   pa: usize,
@@ -398,23 +411,21 @@ function floatPanels(
   const a = n.src0!;
   const k = a.ne0;
   const panel = scratch + 2 * PARTIAL_BYTES;
-  const nbx = columnStep(n.src1!, k);
-  const lastColumn = px + <usize>(columns - 1) * nbx;
-  const pairs = pairsVectors() ? columns : 0;
+  const bytes = panelBytesF(k);
+  const pairs = pairsVectors();
   for (let r = first; r < last; r += PANEL_ROWS) {
     const rows = min(PANEL_ROWS, last - r);
     packPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, k, panel);
-    let c = 0;
-    for (; c + 8 <= pairs; c += 8) {
-      tilePairF(panel, px + <usize>c * nbx, nbx, k, scratch);
-      storeTile(scratch, 8, rows, pd + <usize>c * n.nb1 + ((<usize>r) << 2), n.nb1);
-    }
-    for (; c < columns; c += 4) {
-      const x0 = px + <usize>c * nbx;
-      const x1 = min(x0 + nbx, lastColumn);
-      const x2 = min(x1 + nbx, lastColumn);
-      tileF(panel, x0, x1, x2, min(x2 + nbx, lastColumn), k, scratch);
-      storeTile(scratch, min(4, columns - c), rows, pd + <usize>c * n.nb1 + ((<usize>r) << 2), n.nb1);
+    let py = pd + ((<usize>r) << 2);
+    for (let c = 0, p = px; c < columns;) {
+      const pair = pairs && (c & 4) == 0 && c + 4 < columns;
+      const width = pair ? 8 : 4;
+      if (pair) tilePairF(panel, p, k, scratch);
+      else tileF(panel, p + ((<usize>(c & 4)) << 2), k, scratch);
+      storeTile(scratch, min(width, columns - c), rows, py, n.nb1);
+      c += width;
+      py += <usize>width * n.nb1;
+      if ((c & 4) == 0) p += bytes;
     }
   }
 }

@@ -1,10 +1,10 @@
-// Integer dot products and horizontal sums. The only file that names relaxed instructions.
+// Dot products and horizontal sums. The only file that names relaxed instructions.
 //
 // A "code vector" holds small integers of one block in dot order, and the activations follow the same order:
 //   relaxed   i8x16: 16 consecutive k; four products per i32 lane. The operand q must lie in 0..127: then every engine
 //             gives the exact sum
 //   baseline  i16x8: the even, then the odd k of 16 consecutive ones; two products per i32 lane
-// Integer sums are exact, so both builds agree in every bit. Floats are never fused, for the same reason.
+// Integer sums are exact, so both builds agree in every bit. Floats are fused by madd() only.
 
 import { CTRL_VECTORS, CTRL_WIDE } from "../abi";
 
@@ -25,6 +25,16 @@ const MASKS = memory.data<u32>([
 export function dotq(x: v128, q: v128, acc: v128): v128 {
   if (ASC_FEATURE_RELAXED_SIMD) return i32x4.relaxed_dot_i8x16_i7x16_add_s(x, q, acc);
   else return i32x4.add(acc, i32x4.dot_i16x8_s(x, q));
+}
+
+/**
+ * acc + a * b of f32. In the relaxed build rounded once, where the engine has an instruction for that, and always in the same
+ * way; in the baseline build rounded twice. A pair of factors -0 and +0 leaves every acc as it is.
+ */
+@inline
+export function madd(a: v128, b: v128, acc: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return f32x4.relaxed_madd(a, b, acc);
+  else return f32x4.add(acc, f32x4.mul(a, b));
 }
 
 /** True where dotq() is a row of instructions, as on x86 without VNNI: there kernels sum pairs of products first. */

@@ -1,16 +1,21 @@
-// F32, F16 and BF16 weights times f32 activations: a packed panel times four columns.
+// F32, F16 and BF16 weights times activations: a packed panel of eight rows times a packed panel of columns.
 //
-// An output element is made of eight partial sums, one for each k modulo 8, added as ((0+4)+(2+6))+((1+5)+(3+7)). A row
-// (float_rows.ts) keeps them in the lanes of two vectors; a panel makes them one after the other. No operation is fused,
-// so both ways give the same bits.
+// An output element is made of sixteen partial sums, one for each k modulo 16. c and c + 8 are added, and those eight as
+// ((0+4)+(2+6))+((1+5)+(3+7)). A row (float_rows.ts) keeps them in the lanes of four vectors; a panel makes them one after the
+// other, each with madd() and from k = c on, so both ways give the same bits.
 
 import { Type } from "../abi";
-import { storeTransposed } from "../math/dot";
+import { madd, storeTransposed } from "../math/dot";
 import { bf16ToF32, bf16x4ToF32, f16High, f16Low, f16ToF32, f16Upper } from "../math/f16";
 import { PANEL_ROWS } from "./blocks";
 
-/** Bytes for the eight partial tiles of a panel. */
-export const PARTIAL_BYTES: usize = 1024;
+/** Bytes for the partial tiles of a panel times four columns. */
+export const PARTIAL_BYTES: usize = 2048;
+
+// Partial sums of an element.
+const PARTS: i32 = 16;
+// Bytes from which the parts of a panel have gaps between them.
+const LONG: usize = 512;
 
 // Eight weights at a time: a = first(p) and b = second(p, a) hold them, low(a, b) and high(a, b) are four each as f32.
 
@@ -134,23 +139,24 @@ class WeightBF16 {
 }
 
 /**
- * Bytes of a panel of `k` columns. Its eight parts lie a cache line further apart than they are long, because at powers of
- * two all of them, written in turn, would fall into the same set of the cache.
+ * Bytes of a panel of eight rows of k. Its sixteen parts, unless they are short, lie a cache line further apart than they are long,
+ * because at powers of two all of them, written in turn, would fall into the same set of the cache.
  */
 export function panelBytesF(k: i32): usize {
-  return panelStep(k) << 3;
+  return panelStep(k) << 4;
 }
 
 // Bytes from one part of a panel to the next.
 @inline
 function panelStep(k: i32): usize {
-  return ((<usize>((k + 7) >> 3)) << 5) + 64;
+  const part = (<usize>((k + 15) >> 4)) << 5;
+  return part < LONG ? part : part + 64;
 }
 
-/** Packs eight rows as f32, [k % 8][k / 8 and a gap][row]. Rows past `rows` repeat the last one. */
+/** Packs eight rows, or columns, as f32, [k % 16][k / 16 and a gap][row]. Rows past `rows` repeat the last one. */
 export function packPanel(type: i32, pw: usize, nbw: usize, rows: i32, k: i32, pp: usize): void {
+  const last = pw + <usize>(rows - 1) * nbw;
   for (let r = 0; r < PANEL_ROWS; r += 4, pp += 16) {
-    const last = pw + <usize>(rows - 1) * nbw;
     const p0 = min(pw + <usize>r * nbw, last);
     const p1 = min(p0 + nbw, last);
     const p2 = min(p1 + nbw, last);
@@ -166,7 +172,7 @@ function packFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, k: i32, pp: usi
   const bytes = t.bytes();
   const step = panelStep(k);
   let i = 0;
-  for (; i + 8 <= k; i += 8, pp += 32) {
+  for (; i + 8 <= k; i += 8, pp += (i & 8) == 0 ? 32 - 8 * step : 8 * step) {
     const o = <usize>i * bytes;
     const a0 = t.first(p0 + o);
     const a1 = t.first(p1 + o);
@@ -188,31 +194,31 @@ function packFour<T>(p0: usize, p1: usize, p2: usize, p3: usize, k: i32, pp: usi
   }
 }
 
-/** Packed panel at pp times the columns at x0..x3; the tile [4 columns][8 rows] to py, which has PARTIAL_BYTES. */
-export function tileF(pp: usize, x0: usize, x1: usize, x2: usize, x3: usize, k: i32, py: usize): void {
+/** Packed panel at pw times four of the packed columns at px; the tile [4 columns][8 rows] to py, which has PARTIAL_BYTES. */
+export function tileF(pw: usize, px: usize, k: i32, py: usize): void {
   const step = panelStep(k);
-  for (let c = 0; c < 8; c++, pp += step) {
-    const n = (k + 7 - c) >> 3;
-    partialTile(pp, pp + ((<usize>n) << 5), x0, x1, x2, x3, py + ((<usize>c) << 7));
-    x0 += 4;
-    x1 += 4;
-    x2 += 4;
-    x3 += 4;
+  for (let c = 0; c < PARTS; c++, pw += step, px += step) {
+    partialTile(pw, pw + partBytes(k, c), px, py + ((<usize>c) << 7));
   }
   addPartials(py, 128);
 }
 
 /**
- * Packed panel at pp times eight columns `nbx` bytes apart, for engines that pairsVectors() (math/dot.ts) says so of; the tile
- * [8 columns][8 rows] to py, which has twice PARTIAL_BYTES.
+ * The same of all eight columns, for engines that pairsVectors() (math/dot.ts) says so of; the tile [8 columns][8 rows] to py,
+ * which has twice PARTIAL_BYTES.
  */
-export function tilePairF(pp: usize, px: usize, nbx: usize, k: i32, py: usize): void {
+export function tilePairF(pw: usize, px: usize, k: i32, py: usize): void {
   const step = panelStep(k);
-  for (let c = 0; c < 8; c++, pp += step, px += 4) {
-    const n = (k + 7 - c) >> 3;
-    partialPair(pp, pp + ((<usize>n) << 5), px, nbx, py + ((<usize>c) << 8));
+  for (let c = 0; c < PARTS; c++, pw += step, px += step) {
+    partialPair(pw, pw + partBytes(k, c), px, py + ((<usize>c) << 8));
   }
   addPartials(py, 256);
+}
+
+// Bytes of part c of a panel.
+@inline
+function partBytes(k: i32, c: i32): usize {
+  return (<usize>((k + 15 - c) >> 4)) << 5;
 }
 
 // The partial tiles, `bytes` each, to one.
@@ -220,42 +226,30 @@ export function tilePairF(pp: usize, px: usize, nbx: usize, k: i32, py: usize): 
 function addPartials(py: usize, bytes: usize): void {
   for (let i: usize = 0; i < bytes; i += 16) {
     const p = py + i;
-    const even = f32x4.add(pair(p, 0, bytes), pair(p, 2, bytes));
-    v128.store(p, f32x4.add(even, f32x4.add(pair(p, 1, bytes), pair(p, 3, bytes))));
+    const even = f32x4.add(fourParts(p, 0, bytes), fourParts(p, 2, bytes));
+    v128.store(p, f32x4.add(even, f32x4.add(fourParts(p, 1, bytes), fourParts(p, 3, bytes))));
   }
 }
 
-// Partial sums c and c + 4.
+// Partial sums c and c + 8, c + 4 and c + 12.
 @inline
-function pair(p: usize, c: usize, bytes: usize): v128 {
-  return f32x4.add(v128.load(p + c * bytes), v128.load(p + (c + 4) * bytes));
+function fourParts(p: usize, c: usize, bytes: usize): v128 {
+  p += c * bytes;
+  const low = f32x4.add(v128.load(p), v128.load(p + 8 * bytes));
+  return f32x4.add(low, f32x4.add(v128.load(p + 4 * bytes), v128.load(p + 12 * bytes)));
 }
 
-// Every eighth k of a panel, [pw, end), times the same k of four columns.
-function partialTile(pw: usize, end: usize, x0: usize, x1: usize, x2: usize, x3: usize, py: usize): void {
-  partialOf(false, pw, end, x0, x1, x2, x3, 0, py);
+function partialTile(pw: usize, end: usize, px: usize, py: usize): void {
+  partialOf(false, pw, end, px, py);
 }
 
-// The same of eight columns: four at px, nbx bytes apart, and the four behind them.
-function partialPair(pw: usize, end: usize, px: usize, nbx: usize, py: usize): void {
-  const x1 = px + nbx;
-  const x2 = x1 + nbx;
-  partialOf(true, pw, end, px, x1, x2, x2 + nbx, nbx << 2, py);
+function partialPair(pw: usize, end: usize, px: usize, py: usize): void {
+  partialOf(true, pw, end, px, py);
 }
 
-// Four columns or, `pair`, as many again `step` bytes further on.
+// A part of a panel, [pw, end), times the same part of four columns or, `pair`, of eight.
 @inline
-function partialOf(
-  pair: bool,
-  pw: usize,
-  end: usize,
-  x0: usize,
-  x1: usize,
-  x2: usize,
-  x3: usize,
-  step: usize,
-  py: usize,
-): void {
+function partialOf(pair: bool, pw: usize, end: usize, px: usize, py: usize): void {
   let a0 = f32x4.splat(0);
   let a1 = a0;
   let b0 = a0;
@@ -272,46 +266,34 @@ function partialOf(
   let g1 = a0;
   let h0 = a0;
   let h1 = a0;
-  let z0 = x0 + step;
-  let z1 = x1 + step;
-  let z2 = x2 + step;
-  let z3 = x3 + step;
-  for (; pw < end; pw += 32) {
+  for (; pw < end; pw += 32, px += 32) {
     const w0 = v128.load(pw);
     const w1 = v128.load(pw, 16);
-    let x = v128.load32_splat(x0);
-    a0 = f32x4.add(a0, f32x4.mul(w0, x));
-    a1 = f32x4.add(a1, f32x4.mul(w1, x));
-    x = v128.load32_splat(x1);
-    b0 = f32x4.add(b0, f32x4.mul(w0, x));
-    b1 = f32x4.add(b1, f32x4.mul(w1, x));
-    x = v128.load32_splat(x2);
-    c0 = f32x4.add(c0, f32x4.mul(w0, x));
-    c1 = f32x4.add(c1, f32x4.mul(w1, x));
-    x = v128.load32_splat(x3);
-    d0 = f32x4.add(d0, f32x4.mul(w0, x));
-    d1 = f32x4.add(d1, f32x4.mul(w1, x));
-    x0 += 32;
-    x1 += 32;
-    x2 += 32;
-    x3 += 32;
+    let x = v128.load32_splat(px);
+    a0 = madd(w0, x, a0);
+    a1 = madd(w1, x, a1);
+    x = v128.load32_splat(px, 4);
+    b0 = madd(w0, x, b0);
+    b1 = madd(w1, x, b1);
+    x = v128.load32_splat(px, 8);
+    c0 = madd(w0, x, c0);
+    c1 = madd(w1, x, c1);
+    x = v128.load32_splat(px, 12);
+    d0 = madd(w0, x, d0);
+    d1 = madd(w1, x, d1);
     if (pair) {
-      x = v128.load32_splat(z0);
-      e0 = f32x4.add(e0, f32x4.mul(w0, x));
-      e1 = f32x4.add(e1, f32x4.mul(w1, x));
-      x = v128.load32_splat(z1);
-      f0 = f32x4.add(f0, f32x4.mul(w0, x));
-      f1 = f32x4.add(f1, f32x4.mul(w1, x));
-      x = v128.load32_splat(z2);
-      g0 = f32x4.add(g0, f32x4.mul(w0, x));
-      g1 = f32x4.add(g1, f32x4.mul(w1, x));
-      x = v128.load32_splat(z3);
-      h0 = f32x4.add(h0, f32x4.mul(w0, x));
-      h1 = f32x4.add(h1, f32x4.mul(w1, x));
-      z0 += 32;
-      z1 += 32;
-      z2 += 32;
-      z3 += 32;
+      x = v128.load32_splat(px, 16);
+      e0 = madd(w0, x, e0);
+      e1 = madd(w1, x, e1);
+      x = v128.load32_splat(px, 20);
+      f0 = madd(w0, x, f0);
+      f1 = madd(w1, x, f1);
+      x = v128.load32_splat(px, 24);
+      g0 = madd(w0, x, g0);
+      g1 = madd(w1, x, g1);
+      x = v128.load32_splat(px, 28);
+      h0 = madd(w0, x, h0);
+      h1 = madd(w1, x, h1);
     }
   }
   v128.store(py, a1, 16);

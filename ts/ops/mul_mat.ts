@@ -2,7 +2,7 @@
 
 import { isContiguousRows } from "../shape.ts";
 import { Type, isQuantized, typeInfo } from "../types.ts";
-import { type OpDef, type Operand, type Result, need, needShape, needType } from "./op.ts";
+import { type OpDef, type Result, need, needShape, needType } from "./op.ts";
 
 const FLOATS: readonly Type[] = [Type.F32, Type.F16, Type.BF16];
 /** Block types among them. */
@@ -25,10 +25,14 @@ export const BLOCK_WEIGHTS: readonly Type[] = [
 /** Types that weights can have. */
 export const WEIGHTS: readonly Type[] = [...FLOATS, ...BLOCK_WEIGHTS];
 
-// Shared with assembly/kernels/mul_mat.ts: columns at a time.
+// Shared with assembly/kernels/mul_mat.ts: columns at a time, and from how many on they are packed.
 const COLUMNS = 64;
 const COLUMNS_MAX = 256;
 const ELEMENTS = 2 ** 20;
+const FLOAT_COLUMNS = 16;
+const FLOAT_COLUMNS_MAX = 64;
+const FLOAT_ELEMENTS = 2 ** 18;
+const PANEL_COLUMNS = 4;
 
 /** Type that the CPU wants its activations in, for weights of a type. */
 export function dotType(weights: Type): Type {
@@ -69,9 +73,9 @@ export const mulMatDef: OpDef = {
     const a = src[0]!;
     const b = src[1]!;
     const k = a.ne[0];
-    const quantized = isQuantized(a.type);
-    const columns = Math.min(columnsOf(quantized, k), 4 * Math.ceil(b.ne[1] / 4));
-    const perThread = quantized ? blockBytes(k / 32, columns) : floatBytes(b.type, k, columns);
+    const perThread = isQuantized(a.type)
+      ? blockBytes(k / 32, Math.min(blockColumns(k), 4 * Math.ceil(b.ne[1] / 4)))
+      : floatBytes(a.type, b.type, k, b.ne[1]);
     return nThreads * 64 * Math.ceil(perThread / 64);
   },
 
@@ -80,8 +84,7 @@ export const mulMatDef: OpDef = {
   },
 };
 
-function columnsOf(quantized: boolean, k: number): number {
-  if (!quantized) return COLUMNS;
+function blockColumns(k: number): number {
   return Math.max(COLUMNS, Math.min(COLUMNS_MAX, 4 * Math.floor(ELEMENTS / k / 4)));
 }
 
@@ -99,7 +102,18 @@ export function blockBytes(nb: number, columns: number): number {
   return columns * nb * 80 + (8 * 64 + 128) * nb + 768;
 }
 
-// Partial tiles, a panel of eight rows as f32 (eight parts, 64 bytes after each), columns only when they must be converted.
-function floatBytes(b: Operand["type"], k: number, columns: number): number {
-  return 2048 + 8 * (32 * Math.ceil(k / 8) + 64) + (b === Type.F32 ? 0 : 4 * k * columns);
+// What n columns need, and fewer.
+function floatBytes(a: Type, b: Type, k: number, n: number): number {
+  const most = Math.max(FLOAT_COLUMNS, Math.min(FLOAT_COLUMNS_MAX, 8 * Math.floor(FLOAT_ELEMENTS / k / 8)));
+  const panels = n < PANEL_COLUMNS ? 0 : 1 + Math.ceil(Math.min(n, most) / 8);
+  const converted = b === Type.F32 ? 0 : 4 * k * Math.min(n, PANEL_COLUMNS - 1);
+  // partial tiles and panels of eight rows or columns as f32: sixteen parts, 64 bytes after each unless they are short
+  const part = 32 * Math.ceil(k / 16);
+  const panel = 16 * (part < 512 ? part : part + 64);
+  return Math.max(4096 + panels * panel, floatRowBytes(a, k) + converted);
+}
+
+/** Scratch of assembly/matmul/float_rows.ts: sums; of 16-bit weights a column, spread out, and a row as f32. */
+export function floatRowBytes(a: Type, k: number): number {
+  return 256 + (a === Type.F32 ? 0 : 128 * Math.ceil(k / 16));
 }

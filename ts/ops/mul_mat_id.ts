@@ -2,7 +2,7 @@
 
 import { isContiguousRows } from "../shape.ts";
 import { isQuantized, Type, typeInfo } from "../types.ts";
-import { blockBytes, partners, WEIGHTS } from "./mul_mat.ts";
+import { blockBytes, floatRowBytes, partners, WEIGHTS } from "./mul_mat.ts";
 import { need, needShape, needType, type OpDef, type Operand, type Result } from "./op.ts";
 
 // Shared with assembly/kernels/mul_mat_id.ts.
@@ -32,17 +32,14 @@ export const mulMatIdDef: OpDef = {
     const { type, ne } = src[0]!;
     const ids = src[2]!;
     const columns = Math.min(COLUMNS, 4 * Math.ceil((ids.ne[0] * ids.ne[1]) / 4));
-    const perThread = isQuantized(type) ? blockBytes(ne[0] / 32, columns) : floatBytes(type, ne[0], columns);
+    const perThread = isQuantized(type)
+      ? blockBytes(ne[0] / 32, columns)
+      : floatRowBytes(type, ne[0]) + 4 * ne[0] * columns;
     return nThreads * 64 * Math.ceil((COLUMNS * 8 + 64 + perThread) / 64);
   },
 
   flops: (dst, src) => 2 * src[0]!.ne[0] * dst.ne[0] * dst.ne[1] * dst.ne[2],
 };
-
-// Columns; for weights of 16 bits also one that is spread out and a row as f32 (assembly/matmul/float_rows.ts).
-function floatBytes(type: Type, k: number, columns: number): number {
-  return 4 * k * columns + (type === Type.F32 ? 0 : 64 * Math.ceil(k / 8) + 64);
-}
 
 function checkRows(a: Operand, b: Operand): void {
   const { blockSize } = typeInfo(a.type)!;
