@@ -38,7 +38,7 @@ const COLUMNS: i32 = 64;
 const COLUMNS_MAX: i32 = 256;
 const ELEMENTS: i32 = 1 << 20;
 const FLOAT_COLUMNS: i32 = 16;
-const FLOAT_COLUMNS_MAX: i32 = 64;
+const FLOAT_COLUMNS_MAX: i32 = 128;
 const FLOAT_ELEMENTS: i32 = 1 << 18;
 // Columns from which they stand in groups of six, where those are worth it.
 const SIX_COLUMNS: i32 = 12;

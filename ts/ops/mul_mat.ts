@@ -30,7 +30,7 @@ const COLUMNS = 64;
 const COLUMNS_MAX = 256;
 const ELEMENTS = 2 ** 20;
 const FLOAT_COLUMNS = 16;
-const FLOAT_COLUMNS_MAX = 64;
+const FLOAT_COLUMNS_MAX = 128;
 const FLOAT_ELEMENTS = 2 ** 18;
 const PANEL_COLUMNS = 4;
 
