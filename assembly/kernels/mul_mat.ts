@@ -388,11 +388,11 @@ function plainColumns(b: Node, pb: usize, k: i32, columns: i32, scratch: usize):
   return scratch;
 }
 
-// Columns in panels of eight.
+// Columns in panels, like rows of weights.
 function packColumns(b: Node, pb: usize, k: i32, columns: i32, px: usize): usize {
   const panel = panelBytesF(k);
-  for (let c = 0, p = px; c < columns; c += 8, p += panel) {
-    packPanel(b.type, pb + <usize>c * b.nb1, b.nb1, min(8, columns - c), k, p);
+  for (let c = 0, p = px; c < columns; c += PANEL_ROWS, p += panel) {
+    packPanel(b.type, pb + <usize>c * b.nb1, b.nb1, min(PANEL_ROWS, columns - c), k, p);
   }
   return px;
 }

@@ -142,11 +142,7 @@ export function dotRowsF(
   }
   const fits = spreadColumn(px, k, type == Type.F16 ? F16_SHIFT : 1, pt + SPREAD);
   for (; py < end; py += 4, pw += nbw) {
-    if (type == Type.BF16) store<f32>(py, dotBF16(pw, k, pt));
-    else {
-      const sum = fits ? dotF16(pw, k, pt) : 0;
-      store<f32>(py, fits && isSeenFinite(pw, k, pt) ? sum : throughF32(pw, k, px, pt));
-    }
+    store<f32>(py, type == Type.BF16 ? dotBF16(pw, k, pt) : rowF16(pw, k, fits, px, pt));
   }
 }
 
@@ -184,6 +180,15 @@ function isSeenFinite(p: usize, k: i32, pt: usize): bool {
   // all below 2: infinities and NaN have the upper bit of the exponent too
   if (!v128.any_true(v128.and(v128.load(pt, SEEN), i32x4.splat(0x40004000)))) return true;
   return f16RowFinite(p, (<usize>(k & ~15)) << 1) && f16RowFinite(pt + TAIL, 32);
+}
+
+// A row of F16; by way of f32 where it or the column cannot be read as they are.
+function rowF16(p: usize, k: i32, fits: bool, px: usize, pt: usize): f32 {
+  if (fits) {
+    const sum = dotF16(p, k, pt);
+    if (isSeenFinite(p, k, pt)) return sum;
+  }
+  return throughF32(p, k, px, pt);
 }
 
 function dotF16(p: usize, k: i32, pt: usize): f32 {

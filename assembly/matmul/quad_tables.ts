@@ -241,6 +241,25 @@ function sumPairs(
   }
 }
 
+// The sum of a run of the first or the second quad, out of what is kept at t; of pairs with where they start, `levels` from 15
+// times the codes too.
+@inline
+function runSum(
+  pairs: bool,
+  levels: bool,
+  t: usize,
+  second: bool,
+  start: v128,
+  ones: v128,
+  rise: v128,
+): v128 {
+  const v = second ? v128.load(t, 16) : v128.load(t);
+  if (!pairs) return v;
+  const rest = i32x4.dot_i16x8_s(i16x8.add(v, start), ones);
+  if (!levels) return rest;
+  return joinPairs(i16x8.add(second ? v128.load(t, 48) : v128.load(t, 32), start), rest, rise);
+}
+
 /** Of a type with blocks: results to f32 from y to `end`. `pairs`: where sumsPairs(). */
 @inline
 export function levelsBlocks(
@@ -271,17 +290,9 @@ export function levelsBlocks(
       else sumRuns(false, p, stride, x, stop, 0, last, table);
       for (let t = last; x < stop; x += BLOCK, t += size, w += stride) {
         const dx = v128.load32_splat(x + RUN);
-        let i = v128.load(t);
-        let j = v128.load(t, 16);
-        if (pairs) {
-          const start = v128.load32_splat(x + RUN, 4);
-          i = i32x4.dot_i16x8_s(i16x8.add(i, start), ones);
-          j = i32x4.dot_i16x8_s(i16x8.add(j, start), ones);
-          if (levels) {
-            i = joinPairs(i16x8.add(v128.load(t, 32), start), i, rise);
-            j = joinPairs(i16x8.add(v128.load(t, 48), start), j, rise);
-          }
-        }
+        const start = pairs ? v128.load32_splat(x + RUN, 4) : ones;
+        const i = runSum(pairs, levels, t, false, start, ones, rise);
+        const j = runSum(pairs, levels, t, true, start, ones, rise);
         if (type == Type.MXFP4) {
           const both = v128.load8x8_u(w);
           sumA = f32x4.add(sumA, term(i, powersOf(i32x4.extend_low_i16x8_u(both)), dx));
@@ -331,16 +342,10 @@ export function levelsSupers(pairs: bool, w: usize, nb: i32, px: usize, y: usize
         let scalesB = i8x16.sub(v128.or(v128.and(lowB, m), v128.and(topB, m30)), m20);
         // the scale of the current run is the highest byte of each lane
         for (const four = t + 4 * sumBytes(pairs); t < four; t += sumBytes(pairs)) {
-          let i = v128.load(t);
-          let j = v128.load(t, 16);
-          if (pairs) {
-            const start = v128.load32_splat(s);
-            i = i32x4.dot_i16x8_s(i16x8.add(i, start), ones);
-            j = i32x4.dot_i16x8_s(i16x8.add(j, start), ones);
-            i = joinPairs(i16x8.add(v128.load(t, 32), start), i, rise);
-            j = joinPairs(i16x8.add(v128.load(t, 48), start), j, rise);
-            s += 4;
-          }
+          const start = pairs ? v128.load32_splat(s) : ones;
+          const i = runSum(pairs, true, t, false, start, ones, rise);
+          const j = runSum(pairs, true, t, true, start, ones, rise);
+          s += 4;
           accA = i32x4.add(accA, i32x4.mul(i, i32x4.shr_s(scalesA, 24)));
           accB = i32x4.add(accB, i32x4.mul(j, i32x4.shr_s(scalesB, 24)));
           scalesA = i32x4.shl(scalesA, 8);
