@@ -7,17 +7,22 @@ import { repeat, type Spent } from "./measure.ts";
 const unrolled = (n: number, f: (i: number) => string): string =>
   Array.from({ length: n }, (_, i) => f(i)).join("\n");
 
-// 8 accumulators a, two operands x, four operands q: 14 vectors, so that nothing spills.
+// Accumulators of a peak. With two operands x and `OPERANDS` q no vector spills, whatever an operation needs beside them; ten
+// chains hide a latency of five where two operations start at a time.
+const CHAINS = 10;
+const OPERANDS = 2;
+
+// Operations per pass of the peaks below.
 function peak(name: string, op: (x: string, q: string, acc: string) => string): string {
   return `(func (export "${name}") (param $p i32) (param $n i32) (result i32)
-    ${unrolled(8, (i) => `(local $a${i} v128)`)} ${unrolled(4, (i) => `(local $q${i} v128)`)} (local $x0 v128) (local $x1 v128)
-    ${unrolled(4, (i) => `(local.set $q${i} (v128.load offset=${4096 + 16 * i} (local.get $p)))`)}
+    ${unrolled(CHAINS, (i) => `(local $a${i} v128)`)} ${unrolled(OPERANDS, (i) => `(local $q${i} v128)`)} (local $x0 v128) (local $x1 v128)
+    ${unrolled(OPERANDS, (i) => `(local.set $q${i} (v128.load offset=${4096 + 16 * i} (local.get $p)))`)}
     (loop $l
       (local.set $x0 (v128.load (i32.add (local.get $p) (i32.and (local.get $n) (i32.const 2032)))))
       (local.set $x1 (v128.load offset=2048 (i32.add (local.get $p) (i32.and (local.get $n) (i32.const 2032)))))
-      ${unrolled(8, (i) => `(local.set $a${i} ${op(`(local.get $x${i >> 2})`, `(local.get $q${i & 3})`, `(local.get $a${i})`)})`)}
+      ${unrolled(CHAINS, (i) => `(local.set $a${i} ${op(`(local.get $x${((2 * i) / CHAINS) >> 0})`, `(local.get $q${i % OPERANDS})`, `(local.get $a${i})`)})`)}
       (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
-    ${unrolled(7, (i) => `(local.set $a0 (v128.xor (local.get $a0) (local.get $a${i + 1})))`)}
+    ${unrolled(CHAINS - 1, (i) => `(local.set $a0 (v128.xor (local.get $a0) (local.get $a${i + 1})))`)}
     (i32x4.extract_lane 0 (local.get $a0)))`;
 }
 
@@ -51,6 +56,11 @@ export function rate(amount: number, { ms, cpuMs }: Spent): Rate {
   return { wall: amount / ms / 1e6, cpu: amount / cpuMs / 1e6 };
 }
 
+// A multiplication and an addition can take less than both fused, where units for additions stand beside those for fused ones.
+function faster(a: Rate, b: Rate): Rate {
+  return a.cpu > b.cpu ? a : b;
+}
+
 function assemble(relaxed: boolean): Uint8Array<ArrayBuffer> {
   const text = binaryen.parseText(source(relaxed));
   text.setFeatures(binaryen.Features.All);
@@ -72,7 +82,8 @@ export async function roofs(dramMiB = 512, cacheMiB = 8): Promise<Record<string,
   const bytes = WebAssembly.validate(relaxed) ? relaxed : assemble(false);
   const memory = new WebAssembly.Memory({ initial: dramMiB * 16, maximum: 65536 });
   const words = new Uint32Array(memory.buffer);
-  for (let i = 0; i < words.length; i++) words[i] = Math.imul(i, 2654435761) & 0x3f7f7f7f; // finite floats, 0..127
+  // bytes 0..127, floats 0.5 to 1: products that are subnormal would take many times as long
+  for (let i = 0; i < words.length; i++) words[i] = (Math.imul(i, 2654435761) & 0x007f7f7f) | 0x3f000000;
   const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
   const core = instance.exports as unknown as RoofCore;
   const best = async (amount: number, f: () => unknown): Promise<Rate> => {
@@ -86,11 +97,13 @@ export async function roofs(dramMiB = 512, cacheMiB = 8): Promise<Record<string,
     "cache read GB/s": await best(16 * cacheMiB * mib, () => {
       for (let i = 0; i < 16; i++) core.read(0, cacheMiB * mib);
     }),
-    "dot GOP/s": await best((core.dot === undefined ? 8 * 16 : 8 * 32) * n, () =>
+    "dot GOP/s": await best(CHAINS * (core.dot === undefined ? 16 : 32) * n, () =>
       (core.dot ?? core.dot16)(0, n),
     ),
-    "f32 GFLOP/s": await best(8 * 8 * n, () => (core.madd ?? core.mulAdd)(0, n)),
-    "mul + add GFLOP/s": await best(8 * 8 * n, () => core.mulAdd(0, n)),
+    "f32 GFLOP/s": faster(
+      await best(CHAINS * 8 * n, () => (core.madd ?? core.mulAdd)(0, n)),
+      await best(CHAINS * 8 * n, () => core.mulAdd(0, n)),
+    ),
   };
 }
 

@@ -1,7 +1,7 @@
 // Products of floats, few columns row by row and more as panels: bit by bit what sixteen partial sums give, for numbers of every
 // kind, fused in the relaxed build where the engine has such an instruction.
 import { describe, expect, test } from "vitest";
-import { Op } from "../assembly/abi.ts";
+import { CTRL_VECTORS, Op } from "../assembly/abi.ts";
 import { mulMatDef } from "../ts/ops/mul_mat.ts";
 import { type Strides } from "../ts/shape.ts";
 import { Type } from "../ts/types.ts";
@@ -124,6 +124,27 @@ describe.each(BUILDS)("products of floats, %s", (build) => {
             const next = stream(k + 100 * m + n);
             const w = type === Type.F32 ? samples(m * k, next) : codes(m * k, ONE[type]!, next);
             check(core, { type, k, m, w, x: samples(n * k, next) }, "small");
+          }
+        }
+      }
+    },
+  );
+
+  test.each([...TYPES, ["F32", Type.F32] as const])(
+    "%s has them however many columns, panels and pairs of panels there are",
+    async (_, type) => {
+      const core = await Core.load(build);
+      for (const [k, m] of [
+        [513, 17],
+        [512, 8],
+        [40, 25],
+      ] as const) {
+        for (const n of [4, 5, 6, 7, 8, 9, 10, 13, 14, 19, 20]) {
+          const next = stream(k + 100 * m + n);
+          const w = type === Type.F32 ? samples(m * k, next) : codes(m * k, ONE[type]!, next);
+          for (const wider of [0, 1]) {
+            core.bytes[CTRL_VECTORS] = wider;
+            check(core, { type, k, m, w, x: samples(n * k, next) }, `pairs ${wider}`);
           }
         }
       }

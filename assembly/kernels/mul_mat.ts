@@ -10,7 +10,15 @@ import { pairsVectors, sumsPairs } from "../math/dot";
 import { PANEL_ROWS, isMirrored, panelBytes, unpackPanel } from "../matmul/blocks";
 import { SEEDED, SIGNS, expandGroup, expandSix, groupBytes } from "../matmul/columns";
 import { dotRowsF, rowBytesF } from "../matmul/float_rows";
-import { PARTIAL_BYTES, packPanel, panelBytesF, tileF, tilePairF } from "../matmul/floats";
+import {
+  PARTIAL_BYTES,
+  SIX_BYTES,
+  packPanel,
+  panelBytesF,
+  tileF,
+  tileSixF,
+  tileTwoF,
+} from "../matmul/floats";
 import { unpackQuads } from "../matmul/quad_panel";
 import { columnBytesOf, dotColumn, hasSupers, inQuads, spreadColumn } from "../matmul/rows";
 import { centreOf, pairsGroups, signsFor, spreadFor, weightsFor, zeroFor } from "../matmul/spread";
@@ -38,10 +46,12 @@ const COLUMNS: i32 = 64;
 const COLUMNS_MAX: i32 = 256;
 const ELEMENTS: i32 = 1 << 20;
 const FLOAT_COLUMNS: i32 = 16;
-const FLOAT_COLUMNS_MAX: i32 = 128;
+const FLOAT_COLUMNS_MAX: i32 = 256;
 const FLOAT_ELEMENTS: i32 = 1 << 18;
 // Columns from which they stand in groups of six, where those are worth it.
 const SIX_COLUMNS: i32 = 12;
+// Elements of a row from which columns of floats are taken by sixes.
+const SIX_ROW: i32 = 512;
 // Rows that go through all columns before the next ones, when there are two or three columns; of floats more, since each
 // time the columns are spread out anew.
 const ROW_CHUNK: i32 = 16;
@@ -126,7 +136,7 @@ function spread(n: Node, pb: usize, columns: i32, panels: bool, scratch: usize):
   const a = n.src0!;
   if (blockSize(a.type) == 1) {
     if (!panels) return plainColumns(n.src1!, pb, a.ne0, columns, scratch + rowBytesF(a.type, a.ne0));
-    return packColumns(n.src1!, pb, a.ne0, columns, scratch + 2 * PARTIAL_BYTES + panelBytesF(a.ne0));
+    return packColumns(n.src1!, pb, a.ne0, columns, scratch + PARTIAL_BYTES + 2 * panelBytesF(a.ne0));
   }
   if (panels) spreadGroups(n, pb, columns, sixColumns(a, columns), scratch);
   else spreadColumns(n, pb, columns, scratch);
@@ -397,7 +407,7 @@ function packColumns(b: Node, pb: usize, k: i32, columns: i32, px: usize): usize
   return px;
 }
 
-// Scratch: partial tiles, panel, then packed columns.
+// Scratch: partial tiles, two panels, then packed columns.
 function floatPanels(
   n: Node,
   pa: usize,
@@ -410,22 +420,61 @@ function floatPanels(
 ): void {
   const a = n.src0!;
   const k = a.ne0;
-  const panel = scratch + 2 * PARTIAL_BYTES;
+  const panel = scratch + PARTIAL_BYTES;
   const bytes = panelBytesF(k);
-  const pairs = pairsVectors();
-  for (let r = first; r < last; r += PANEL_ROWS) {
+  // the baseline build would spill with sixes
+  const pairs = ASC_FEATURE_RELAXED_SIMD && pairsVectors();
+  const sixes = ASC_FEATURE_RELAXED_SIMD && (pairs || k >= SIX_ROW);
+  const most = pairs ? 2 * PANEL_ROWS : PANEL_ROWS;
+  for (let r = first; r < last; r += most) {
     const rows = min(PANEL_ROWS, last - r);
-    packPanel(a.type, pa + <usize>r * a.nb1, a.nb1, rows, k, panel);
+    const more = min(most, last - r) - rows;
+    const pw = pa + <usize>r * a.nb1;
+    packPanel(a.type, pw, a.nb1, rows, k, panel);
+    if (more > 0) packPanel(a.type, pw + PANEL_ROWS * a.nb1, a.nb1, more, k, panel + bytes);
     let py = pd + ((<usize>r) << 2);
-    for (let c = 0, p = px; c < columns;) {
-      const pair = pairs && (c & 4) == 0 && c + 4 < columns;
-      const width = pair ? 8 : 4;
-      if (pair) tilePairF(panel, p, k, scratch);
-      else tileF(panel, p + ((<usize>(c & 4)) << 2), k, scratch);
-      storeTile(scratch, min(width, columns - c), rows, py, n.nb1);
+    for (let c = 0; c < columns;) {
+      const six = sixes && inSix(c, columns, pairs);
+      const width = min(six ? 6 : 4, columns - c);
+      if (six) sixColumnsF(panel, px, bytes, c, columns, k, more > 0, scratch);
+      else tileF(panel, packedColumn(px, bytes, c), k, scratch);
+      storeTile(scratch, width, rows, py, n.nb1);
+      if (more > 0) storeTile(scratch + SIX_BYTES, width, more, py + PANEL_ROWS * 4, n.nb1);
       c += width;
       py += <usize>width * n.nb1;
-      if ((c & 4) == 0) p += bytes;
     }
   }
+}
+
+// A panel or two times the six columns from c on, in panels of `bytes`; past the last two those again.
+function sixColumnsF(
+  panel: usize,
+  px: usize,
+  bytes: usize,
+  c: i32,
+  columns: i32,
+  k: i32,
+  two: bool,
+  scratch: usize,
+): void {
+  const last = (columns - 1) & ~1;
+  const p0 = packedColumn(px, bytes, c);
+  const p1 = packedColumn(px, bytes, min(c + 2, last));
+  const p2 = packedColumn(px, bytes, min(c + 4, last));
+  if (two) tileTwoF(panel, p0, p1, p2, k, scratch);
+  else tileSixF(panel, p0, p1, p2, k, scratch);
+}
+
+// Are the six columns from c on, an even one, taken together? With 128 bits what is left at the end is taken by fours where that
+// is as many tiles, but four columns do not start at the last two of a panel.
+@inline
+function inSix(c: i32, columns: i32, pairs: bool): bool {
+  const left = columns - c;
+  return pairs || left > 8 || left == 5 || left == 6 || (c & 7) == 6;
+}
+
+// Column c in panels of `bytes` at px.
+@inline
+function packedColumn(px: usize, bytes: usize, c: i32): usize {
+  return px + <usize>(c >> 3) * bytes + ((<usize>(c & 7)) << 2);
 }

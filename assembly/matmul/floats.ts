@@ -9,8 +9,9 @@ import { madd, storeTransposed } from "../math/dot";
 import { bf16ToF32, bf16x4ToF32, f16High, f16Low, f16ToF32, f16Upper } from "../math/f16";
 import { PANEL_ROWS } from "./blocks";
 
-/** Bytes for the partial tiles of a panel times four columns. */
-export const PARTIAL_BYTES: usize = 2048;
+/** Bytes of a tile of a panel times six columns, and of the partial tiles of two such. */
+export const SIX_BYTES: usize = 192;
+export const PARTIAL_BYTES: usize = 2 * 16 * SIX_BYTES;
 
 // Partial sums of an element.
 const PARTS: i32 = 16;
@@ -204,15 +205,28 @@ export function tileF(pw: usize, px: usize, k: i32, py: usize): void {
 }
 
 /**
- * The same of all eight columns, for engines that pairsVectors() (math/dot.ts) says so of; the tile [8 columns][8 rows] to py,
- * which has twice PARTIAL_BYTES.
+ * The same of six columns, two from each of x0, x1 and x2: twelve sums at a time, where eight are barely as many as fused
+ * operations take turns. The tile [6 columns][8 rows] to py.
  */
-export function tilePairF(pw: usize, px: usize, k: i32, py: usize): void {
+export function tileSixF(pw: usize, x0: usize, x1: usize, x2: usize, k: i32, py: usize): void {
   const step = panelStep(k);
-  for (let c = 0; c < PARTS; c++, pw += step, px += step) {
-    partialPair(pw, pw + partBytes(k, c), px, py + ((<usize>c) << 8));
+  for (let c = 0; c < PARTS; c++, pw += step, x0 += step, x1 += step, x2 += step) {
+    partialSix(pw, pw + partBytes(k, c), x0, x1, x2, py + <usize>c * SIX_BYTES);
   }
-  addPartials(py, 256);
+  addPartials(py, SIX_BYTES);
+}
+
+/**
+ * The same of two panels, for engines that pairsVectors() (math/dot.ts) says so of: the second stands behind the first, and so
+ * does its tile.
+ */
+export function tileTwoF(pw: usize, x0: usize, x1: usize, x2: usize, k: i32, py: usize): void {
+  const step = panelStep(k);
+  const second = panelBytesF(k);
+  for (let c = 0; c < PARTS; c++, pw += step, x0 += step, x1 += step, x2 += step) {
+    partialTwo(pw, pw + second, pw + partBytes(k, c), x0, x1, x2, py + <usize>c * (2 * SIX_BYTES));
+  }
+  addPartials(py, 2 * SIX_BYTES);
 }
 
 // Bytes of part c of a panel.
@@ -221,35 +235,39 @@ function partBytes(k: i32, c: i32): usize {
   return (<usize>((k + 15 - c) >> 4)) << 5;
 }
 
-// The partial tiles, `bytes` each, to one.
+// The partial tiles, `bytes` each, to one; two vectors side by side, for V8 to pack.
 @inline
 function addPartials(py: usize, bytes: usize): void {
-  for (let i: usize = 0; i < bytes; i += 16) {
-    const p = py + i;
-    const even = f32x4.add(fourParts(p, 0, bytes), fourParts(p, 2, bytes));
-    v128.store(p, f32x4.add(even, f32x4.add(fourParts(p, 1, bytes), fourParts(p, 3, bytes))));
+  for (const end = py + bytes; py < end; py += 32) {
+    const v = sixteenParts(py, true, bytes);
+    v128.store(py, sixteenParts(py, false, bytes));
+    v128.store(py, v, 16);
   }
 }
 
-// Partial sums c and c + 8, c + 4 and c + 12.
+
 @inline
-function fourParts(p: usize, c: usize, bytes: usize): v128 {
-  p += c * bytes;
-  const low = f32x4.add(v128.load(p), v128.load(p + 8 * bytes));
-  return f32x4.add(low, f32x4.add(v128.load(p + 4 * bytes), v128.load(p + 12 * bytes)));
+function sixteenParts(p: usize, second: bool, bytes: usize): v128 {
+  const even = f32x4.add(fourParts(p, second, bytes), fourParts(p + 2 * bytes, second, bytes));
+  const odd = f32x4.add(fourParts(p + bytes, second, bytes), fourParts(p + 3 * bytes, second, bytes));
+  return f32x4.add(even, odd);
 }
 
+// Partial sums c and c + 8, c + 4 and c + 12; of c the first or the second vector at p.
+@inline
+function fourParts(p: usize, second: bool, bytes: usize): v128 {
+  const low = f32x4.add(partAt(p, second), partAt(p + 8 * bytes, second));
+  return f32x4.add(low, f32x4.add(partAt(p + 4 * bytes, second), partAt(p + 12 * bytes, second)));
+}
+
+
+@inline
+function partAt(p: usize, second: bool): v128 {
+  return second ? v128.load(p, 16) : v128.load(p);
+}
+
+// A part of a panel, [pw, end), times the same part of four columns.
 function partialTile(pw: usize, end: usize, px: usize, py: usize): void {
-  partialOf(false, pw, end, px, py);
-}
-
-function partialPair(pw: usize, end: usize, px: usize, py: usize): void {
-  partialOf(true, pw, end, px, py);
-}
-
-// A part of a panel, [pw, end), times the same part of four columns or, `pair`, of eight.
-@inline
-function partialOf(pair: bool, pw: usize, end: usize, px: usize, py: usize): void {
   let a0 = f32x4.splat(0);
   let a1 = a0;
   let b0 = a0;
@@ -258,14 +276,6 @@ function partialOf(pair: bool, pw: usize, end: usize, px: usize, py: usize): voi
   let c1 = a0;
   let d0 = a0;
   let d1 = a0;
-  let e0 = a0;
-  let e1 = a0;
-  let f0 = a0;
-  let f1 = a0;
-  let g0 = a0;
-  let g1 = a0;
-  let h0 = a0;
-  let h1 = a0;
   for (; pw < end; pw += 32, px += 32) {
     const w0 = v128.load(pw);
     const w1 = v128.load(pw, 16);
@@ -281,20 +291,6 @@ function partialOf(pair: bool, pw: usize, end: usize, px: usize, py: usize): voi
     x = v128.load32_splat(px, 12);
     d0 = madd(w0, x, d0);
     d1 = madd(w1, x, d1);
-    if (pair) {
-      x = v128.load32_splat(px, 16);
-      e0 = madd(w0, x, e0);
-      e1 = madd(w1, x, e1);
-      x = v128.load32_splat(px, 20);
-      f0 = madd(w0, x, f0);
-      f1 = madd(w1, x, f1);
-      x = v128.load32_splat(px, 24);
-      g0 = madd(w0, x, g0);
-      g1 = madd(w1, x, g1);
-      x = v128.load32_splat(px, 28);
-      h0 = madd(w0, x, h0);
-      h1 = madd(w1, x, h1);
-    }
   }
   v128.store(py, a1, 16);
   v128.store(py, a0);
@@ -304,13 +300,111 @@ function partialOf(pair: bool, pw: usize, end: usize, px: usize, py: usize): voi
   v128.store(py, c0, 64);
   v128.store(py, d1, 112);
   v128.store(py, d0, 96);
-  if (!pair) return;
+}
+
+function partialSix(pw: usize, end: usize, x0: usize, x1: usize, x2: usize, py: usize): void {
+  sixOf(false, pw, pw, end, x0, x1, x2, py);
+}
+
+function partialTwo(pw: usize, pv: usize, end: usize, x0: usize, x1: usize, x2: usize, py: usize): void {
+  sixOf(true, pw, pv, end, x0, x1, x2, py);
+}
+
+// A part of a panel, [pw, end), and of another, `two`, at pv, times the same part of two columns from each of x0, x1 and x2.
+@inline
+function sixOf(
+  two: bool,
+  pw: usize,
+  pv: usize,
+  end: usize,
+  x0: usize,
+  x1: usize,
+  x2: usize,
+  py: usize,
+): void {
+  let a0 = f32x4.splat(0);
+  let b0 = a0;
+  let c0 = a0;
+  let d0 = a0;
+  let e0 = a0;
+  let f0 = a0;
+  let a1 = a0;
+  let b1 = a0;
+  let c1 = a0;
+  let d1 = a0;
+  let e1 = a0;
+  let f1 = a0;
+  let a2 = a0;
+  let b2 = a0;
+  let c2 = a0;
+  let d2 = a0;
+  let e2 = a0;
+  let f2 = a0;
+  let a3 = a0;
+  let b3 = a0;
+  let c3 = a0;
+  let d3 = a0;
+  let e3 = a0;
+  let f3 = a0;
+  for (; pw < end; pw += 32, pv += 32, x0 += 32, x1 += 32, x2 += 32) {
+    const w0 = v128.load(pw);
+    const w1 = v128.load(pw, 16);
+    const w2 = two ? v128.load(pv) : w0;
+    const w3 = two ? v128.load(pv, 16) : w1;
+    let x = v128.load32_splat(x0);
+    a0 = madd(w0, x, a0);
+    a1 = madd(w1, x, a1);
+    if (two) a2 = madd(w2, x, a2);
+    if (two) a3 = madd(w3, x, a3);
+    x = v128.load32_splat(x0, 4);
+    b0 = madd(w0, x, b0);
+    b1 = madd(w1, x, b1);
+    if (two) b2 = madd(w2, x, b2);
+    if (two) b3 = madd(w3, x, b3);
+    x = v128.load32_splat(x1);
+    c0 = madd(w0, x, c0);
+    c1 = madd(w1, x, c1);
+    if (two) c2 = madd(w2, x, c2);
+    if (two) c3 = madd(w3, x, c3);
+    x = v128.load32_splat(x1, 4);
+    d0 = madd(w0, x, d0);
+    d1 = madd(w1, x, d1);
+    if (two) d2 = madd(w2, x, d2);
+    if (two) d3 = madd(w3, x, d3);
+    x = v128.load32_splat(x2);
+    e0 = madd(w0, x, e0);
+    e1 = madd(w1, x, e1);
+    if (two) e2 = madd(w2, x, e2);
+    if (two) e3 = madd(w3, x, e3);
+    x = v128.load32_splat(x2, 4);
+    f0 = madd(w0, x, f0);
+    f1 = madd(w1, x, f1);
+    if (two) f2 = madd(w2, x, f2);
+    if (two) f3 = madd(w3, x, f3);
+  }
+  v128.store(py, a1, 16);
+  v128.store(py, a0);
+  v128.store(py, b1, 48);
+  v128.store(py, b0, 32);
+  v128.store(py, c1, 80);
+  v128.store(py, c0, 64);
+  v128.store(py, d1, 112);
+  v128.store(py, d0, 96);
   v128.store(py, e1, 144);
   v128.store(py, e0, 128);
   v128.store(py, f1, 176);
   v128.store(py, f0, 160);
-  v128.store(py, g1, 208);
-  v128.store(py, g0, 192);
-  v128.store(py, h1, 240);
-  v128.store(py, h0, 224);
+  if (!two) return;
+  v128.store(py, a3, 208);
+  v128.store(py, a2, 192);
+  v128.store(py, b3, 240);
+  v128.store(py, b2, 224);
+  v128.store(py, c3, 272);
+  v128.store(py, c2, 256);
+  v128.store(py, d3, 304);
+  v128.store(py, d2, 288);
+  v128.store(py, e3, 336);
+  v128.store(py, e2, 320);
+  v128.store(py, f3, 368);
+  v128.store(py, f2, 352);
 }

@@ -30,7 +30,7 @@ const COLUMNS = 64;
 const COLUMNS_MAX = 256;
 const ELEMENTS = 2 ** 20;
 const FLOAT_COLUMNS = 16;
-const FLOAT_COLUMNS_MAX = 128;
+const FLOAT_COLUMNS_MAX = 256;
 const FLOAT_ELEMENTS = 2 ** 18;
 const PANEL_COLUMNS = 4;
 
@@ -105,12 +105,12 @@ export function blockBytes(nb: number, columns: number): number {
 // What n columns need, and fewer.
 function floatBytes(a: Type, b: Type, k: number, n: number): number {
   const most = Math.max(FLOAT_COLUMNS, Math.min(FLOAT_COLUMNS_MAX, 8 * Math.floor(FLOAT_ELEMENTS / k / 8)));
-  const panels = n < PANEL_COLUMNS ? 0 : 1 + Math.ceil(Math.min(n, most) / 8);
+  const panels = n < PANEL_COLUMNS ? 0 : 2 + Math.ceil(Math.min(n, most) / 8);
   const converted = b === Type.F32 ? 0 : 4 * k * Math.min(n, PANEL_COLUMNS - 1);
   // partial tiles and panels of eight rows or columns as f32: sixteen parts, 64 bytes after each unless they are short
   const part = 32 * Math.ceil(k / 16);
   const panel = 16 * (part < 512 ? part : part + 64);
-  return Math.max(4096 + panels * panel, floatRowBytes(a, k) + converted);
+  return Math.max(6144 + panels * panel, floatRowBytes(a, k) + converted);
 }
 
 /** Scratch of assembly/matmul/float_rows.ts: sums; of 16-bit weights a column, spread out, and a row as f32. */
