@@ -54,7 +54,7 @@ function takesMagnitudes(): bool {
 
 /**
  * Finds out whether this engine's relaxed dot is exact for any byte as second operand, and as what it takes it; leaves
- * the answer in the control block for the products with Q8_0. To be called before the first run.
+ * the answer in the control block for products of integers. To be called before the first run.
  */
 export function probeDot(): i32 {
   let wide = WIDE_NONE;

@@ -188,6 +188,14 @@ test("a wasm file that is none says what it is instead", async () => {
   });
 });
 
+test("a core file that does not come is a DeviceError", async () => {
+  const used = new Response(new Uint8Array(8));
+  await used.arrayBuffer();
+  for (const wasm of [used, new URL("http://127.0.0.1:1/core.wasm")]) {
+    await expect(createEngine({ wasm })).rejects.toMatchObject({ name: "DeviceError", code: "bad-wasm" });
+  }
+});
+
 test("a core file that is damaged says so, and not that the engine lacks SIMD", async () => {
   for (const nBytes of [9, 1000, simdBytes.length - 1]) {
     const cut = simdBytes.slice(0, nBytes);

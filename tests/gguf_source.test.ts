@@ -216,11 +216,30 @@ describe("every source", () => {
 
 describe("openSource", () => {
   it("refuses what cannot be opened", async () => {
-    const wrong = [undefined, null, {}, true, 1.5, -1, "", "ftp://host/model.gguf", "http://"];
+    const wrong = [
+      undefined,
+      null,
+      {},
+      true,
+      1.5,
+      -1,
+      "",
+      "ftp://host/model.gguf",
+      "http://",
+      5n,
+      "file://host/x",
+      "file:///a%2Fb",
+    ];
     for (const input of wrong) {
       const error = await failure(openSource(input as unknown as SourceInput));
       expect([String(input), (error as DeviceError).code]).toEqual([String(input), "no-source"]);
     }
+  });
+
+  it("says which handle does not give its file", async () => {
+    const handle = { getFile: () => Promise.reject(new DOMException("gone", "NotFoundError")) };
+    const error = await failure(openSource(handle as unknown as SourceInput));
+    expect([error instanceof DeviceError, (error as DeviceError).code]).toEqual([true, "io"]);
   });
 
   it("refuses a misspelt option", async () => {

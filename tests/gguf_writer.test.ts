@@ -102,5 +102,35 @@ describe("gguf writer", () => {
     expect(code([], [{ ...w, type: Type.Q8_0 }])).toBe("block-size");
     expect(code([], [{ ...w, type: 4 as number as Type }])).toBe("bad-type");
     expect(code([], [{ ...w, data: new Uint8Array(15) }])).toBe("truncated");
+    expect(code([], [{ ...w, ne: [1.5] }])).toBe("bad-dims");
+    expect(code([], [{ ...w, ne: [-1] }])).toBe("bad-dims");
+    expect(() => writeGguf([], [w], { vresion: 2 } as object)).toThrow(TypeError);
+  });
+
+  it("writes no value that its type does not hold", () => {
+    const code = (type: GgufType, value: unknown): string => {
+      const bad = { type, value } as MetaValue;
+      return refusal(() => writeGguf([["k", bad]], [])).code;
+    };
+    const ints = [
+      [GgufType.UINT8, 256], [GgufType.UINT8, -1], [GgufType.UINT8, 1.5], [GgufType.INT8, 128], [GgufType.UINT16, 65536],
+      [GgufType.INT16, -32769], [GgufType.UINT32, -1], [GgufType.UINT32, NaN], [GgufType.INT32, 2 ** 31],
+      [GgufType.UINT64, 2n ** 64n], [GgufType.UINT64, -1n], [GgufType.INT64, 2n ** 63n],
+    ] as const; // prettier-ignore
+    for (const [type, value] of ints) expect(code(type, value), String(value)).toBe("bad-value");
+    expect(code(GgufType.UINT64, 5)).toBe("bad-type");
+    expect(code(GgufType.UINT32, 5n)).toBe("bad-type");
+    expect(code(GgufType.BOOL, 1)).toBe("bad-type");
+    expect(code(GgufType.FLOAT32, "1")).toBe("bad-type");
+    expect(code(99 as GgufType, 1)).toBe("bad-type");
+    const held: MetaValue[] = [
+      { type: GgufType.UINT8, value: 255 },
+      { type: GgufType.INT32, value: -(2 ** 31) },
+      { type: GgufType.UINT64, value: 2n ** 64n - 1n },
+      { type: GgufType.FLOAT32, value: -Infinity },
+    ];
+    for (const value of held) {
+      expect(parseGguf(writeGguf([["k", value]], [])).metadata.get("k")).toEqual(value);
+    }
   });
 });

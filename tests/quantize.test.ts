@@ -4,7 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { main } from "../ts/cli/main.ts";
-import { type GgufFile, parseGguf, type SourceInput, type TensorData, writeGguf } from "../ts/gguf/index.ts";
+import {
+  type GgufFile,
+  openSource,
+  parseGguf,
+  type SourceInput,
+  type TensorData,
+  writeGguf,
+} from "../ts/gguf/index.ts";
 import { loadModel, quantizeGguf, type QuantizeOptions } from "../ts/llm/index.ts";
 import { MIXTURE_NAMES, mixtureOf, type ModelFacts, tensorType } from "../ts/llm/quantize/mixture.ts";
 import { Type, typeInfo } from "../ts/types.ts";
@@ -266,6 +273,17 @@ describe("files", () => {
     expect(twice.tensors.map((t) => t.type)).toEqual([Type.Q4_K, Type.Q4_K]);
     const back = parseGguf(await quantized(once, "F32", { requantize: true }));
     expect(back.tensors.map((t) => t.type)).toEqual([Type.F32, Type.F32]);
+  });
+
+  test("a source that gives less than it is asked for is named, for tensors that are copied too", async () => {
+    const { bytes } = small();
+    const at = parseGguf(bytes).tensors[0]!.offset;
+    const source = await openSource(bytes);
+    const read = source.read.bind(source);
+    source.read = async (offset, length, signal) =>
+      (await read(offset, length, signal)).subarray(0, offset < at ? length : length - 1);
+    await expect(quantized(source, "F32")).rejects.toMatchObject({ code: "truncated" });
+    await expect(quantized(source, "Q8_0")).rejects.toMatchObject({ code: "truncated" });
   });
 
   test("a file that ends early is named; a signal ends the work; options are checked", async () => {

@@ -23,23 +23,17 @@ export async function runCase(name: string): Promise<string | undefined | null> 
   }
 }
 
-/** The model as the reference ran it, keys and values in F32; null when it is not built. */
-export async function open(name: string, options: LoadOptions = {}): Promise<Model | null> {
-  try {
-    return await loadModel(modelFile(name), { nThreads: 1, kvType: Type.F32, ...options });
-  } catch (error) {
-    if (error instanceof FormatError && /^unsupported-(arch|type)$/.test(error.code)) return null;
-    throw error;
-  }
+/** The model as the reference ran it, keys and values in F32. */
+export async function start(name: string, options: LoadOptions = {}): Promise<Model> {
+  return await loadModel(modelFile(name), { nThreads: 1, kvType: Type.F32, ...options });
 }
 
-/** What a file that is not built is refused with; undefined when it loads. */
-export async function refusal(name: string): Promise<FormatError | undefined> {
+// Null where it is not built.
+async function open(name: string): Promise<Model | null> {
   try {
-    (await loadModel(modelFile(name), { nThreads: 1 })).dispose();
-    return undefined;
+    return await start(name);
   } catch (error) {
-    if (error instanceof FormatError) return error;
+    if (error instanceof FormatError && /^unsupported-(arch|type)$/.test(error.code)) return null;
     throw error;
   }
 }

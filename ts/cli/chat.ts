@@ -173,8 +173,8 @@ async function turn(
     const content = await tell(model, request, signal);
     return [...request.messages, { role: "assistant", content }];
   } catch (error) {
-    const { code = "", message } = error as { code?: string; message: string };
-    console.error(`slackwater: ${code}: ${message}`);
+    const { code, message } = error as { code?: string; message: string };
+    console.error(`slackwater: ${code === undefined ? "" : `${code}: `}${message}`);
     return before;
   }
 }

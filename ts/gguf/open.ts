@@ -51,7 +51,7 @@ export async function openSource(input: SourceInput, options: OpenOptions = {}):
     return new BytesSource(new Uint8Array(input.buffer, input.byteOffset, input.byteLength));
   if (isBuffer(input)) return new BytesSource(new Uint8Array(input));
   if (isObject(input) && "load" in input) return input as ByteSource;
-  if (isObject(input) && "getFile" in input) return new BlobSource(await input.getFile());
+  if (isObject(input) && "getFile" in input) return new BlobSource(await fileOf(input));
   if (isObject(input) && "slice" in input) return new BlobSource(input as Blob);
   throw noSource(input);
 }
@@ -82,7 +82,7 @@ function openText(text: string, signal: AbortSignal | undefined): Promise<ByteSo
   return openUrl(new URL(text, base), signal);
 }
 
-function openUrl(url: URL, signal: AbortSignal | undefined): Promise<ByteSource> {
+async function openUrl(url: URL, signal: AbortSignal | undefined): Promise<ByteSource> {
   if (url.protocol === "file:" && fileSystem() !== undefined) return FileSource.open(pathOf(url), signal);
   if (["http:", "https:", "blob:", "file:"].includes(url.protocol)) return UrlSource.open(url, signal);
   throw new DeviceError(
@@ -92,7 +92,19 @@ function openUrl(url: URL, signal: AbortSignal | undefined): Promise<ByteSource>
 }
 
 function pathOf(url: URL): string {
-  return builtinModule<{ fileURLToPath(url: URL): string }>("node:url")!.fileURLToPath(url);
+  try {
+    return builtinModule<{ fileURLToPath(url: URL): string }>("node:url")!.fileURLToPath(url);
+  } catch (cause) {
+    throw new DeviceError("no-source", `${url.href} names no file of this machine`, { cause });
+  }
+}
+
+async function fileOf(handle: FileHandle): Promise<Blob> {
+  try {
+    return await handle.getFile();
+  } catch (cause) {
+    throw new DeviceError("io", "the file of this handle cannot be opened", { cause });
+  }
 }
 
 function isObject(input: unknown): input is object {
@@ -105,7 +117,8 @@ function isBuffer(input: unknown): input is ArrayBufferLike {
 }
 
 function noSource(input: unknown): DeviceError {
-  const what = isObject(input) ? `an object ${Object.prototype.toString.call(input)}` : JSON.stringify(input);
+  const value = typeof input === "string" ? JSON.stringify(input) : String(input);
+  const what = isObject(input) ? `an object ${Object.prototype.toString.call(input)}` : value;
   const text = `expected a path, an address, a Blob, a file handle, a descriptor or bytes, got ${what}`;
   return new DeviceError("no-source", text, { actual: typeof input });
 }

@@ -126,11 +126,6 @@ export class StringArray {
     return this.#starts.length - 1;
   }
 
-  /** All strings with their lengths, as in the file. */
-  get block(): Uint8Array {
-    return this.#block;
-  }
-
   /** Bytes of string `i`, a view. Empty when there is no such string. */
   bytes(i: number): Uint8Array {
     const start = this.#starts[i];

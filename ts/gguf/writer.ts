@@ -1,6 +1,6 @@
-// Writes GGUF: what the reader reads, and nothing it would refuse.
+// Writes GGUF: what the reader reads, and nothing it would refuse or read as something else.
 
-import { FormatError } from "../errors.ts";
+import { checkOptions, FormatError } from "../errors.ts";
 import { alignUp } from "../shape.ts";
 import { type Type, typeInfo } from "../types.ts";
 import { DEFAULT_ALIGNMENT } from "./limits.ts";
@@ -13,6 +13,7 @@ import {
   type MetaString,
   type MetaValue,
   SCALAR_BYTES,
+  valueTypeName,
 } from "./values.ts";
 
 /** Metadata to write: a map, or pairs in order. */
@@ -54,13 +55,16 @@ export interface GgufHeader {
  * Header of a file whose tensors are written by the caller: data at `offsets`, zeros between. The alignment is the
  * metadata's `general.alignment`, or 32.
  *
- * @throws {FormatError} with the reader's code for whatever the reader would refuse
+ * @throws {FormatError} with the reader's code for whatever the reader would refuse; bad-type or bad-value for metadata that its
+ * type does not hold
+ * @throws {TypeError} for a misspelt option
  */
 export function ggufHeader(
   metadata: MetaEntries,
   tensors: readonly TensorHeader[],
   options: WriteOptions = {},
 ): GgufHeader {
+  checkOptions("ggufHeader", options, ["version"]);
   const entries = [...metadata];
   // Laid out first and judged after: the reader itself reads the result back.
   const alignment = layoutAlignment(entries);
@@ -72,7 +76,7 @@ export function ggufHeader(
   sink.u64(entries.length);
   for (const [key, value] of entries) {
     sink.string(key);
-    writeValue(sink, value);
+    writeValue(sink, key, value);
   }
   let offset = 0;
   for (const [i, tensor] of tensors.entries()) {
@@ -82,7 +86,12 @@ export function ggufHeader(
   const bytes = sink.finish(tensors.length === 0 ? 1 : alignment);
   const fileSize = bytes.length + offset;
   const file = parseGguf(bytes, fileSize, "writer");
-  return { bytes, offsets: file.tensors.map((t) => t.offset), nBytes: sizes, fileSize };
+  return {
+    bytes,
+    offsets: file.tensors.map((t) => t.offset),
+    nBytes: file.tensors.map((t) => t.nBytes),
+    fileSize,
+  };
 }
 
 /**
@@ -147,16 +156,43 @@ function writeInfo(sink: Sink, tensor: TensorHeader, offset: number): void {
   if (tensor.nDims === undefined) while (nDims > 1 && tensor.ne[nDims - 1] === 1) nDims--;
   sink.string(tensor.name);
   sink.u32(nDims);
-  for (let i = 0; i < nDims; i++) sink.u64(tensor.ne[i] ?? 1);
+  for (let i = 0; i < nDims; i++) sink.u64(extentOf(tensor, i));
   sink.u32(tensor.type);
   sink.u64(offset);
 }
 
-function writeValue(sink: Sink, value: MetaValue): void {
+// Whole numbers: the reader would see others cut.
+function extentOf({ name, ne }: TensorHeader, i: number): number {
+  const n = ne[i] ?? 1;
+  if (Number.isSafeInteger(n) && n >= 0) return n;
+  throw new FormatError("bad-dims", `tensor "${name}": ne[${i}] is ${n}`, { tensor: name, actual: n });
+}
+
+function writeValue(sink: Sink, key: string, value: MetaValue): void {
   sink.u32(value.type);
   if (value.type === GgufType.ARRAY) writeArray(sink, value);
   else if (value.type === GgufType.STRING) sink.string(textOf(value));
-  else writeScalar(sink, value);
+  else {
+    checkScalar(key, value);
+    writeScalar(sink, value);
+  }
+}
+
+// What a view would cut.
+function checkScalar(key: string, { type, value }: MetaScalar): void {
+  const name = valueTypeName(type);
+  const range = RANGES[type];
+  if (range === undefined)
+    throw new FormatError("bad-type", `key "${key}": there is no ${name}`, { key, actual: type });
+  const [least, most] = range;
+  if (typeof value !== typeof least) {
+    const text = `key "${key}": ${name} takes a ${typeof least}, got a ${typeof value}`;
+    throw new FormatError("bad-type", text, { key, expected: typeof least, actual: typeof value });
+  }
+  const whole = typeof value !== "number" || least === -Infinity || Number.isInteger(value);
+  if (whole && !(value < least) && !(value > most)) return;
+  const text = `key "${key}": ${String(value)} is no ${name}`;
+  throw new FormatError("bad-value", text, { key, expected: name, actual: value });
 }
 
 function textOf(value: MetaString): string | Uint8Array {
@@ -203,6 +239,21 @@ function writeArray(sink: Sink, array: MetaArray): void {
     sink.bytes(new Uint8Array(buffer, byteOffset, byteLength));
   }
 }
+
+/** Least and greatest value of each scalar type. */
+const RANGES: { readonly [type: number]: readonly [MetaScalar["value"], MetaScalar["value"]] } = {
+  [GgufType.UINT8]: [0, 0xff],
+  [GgufType.INT8]: [-0x80, 0x7f],
+  [GgufType.UINT16]: [0, 0xffff],
+  [GgufType.INT16]: [-0x8000, 0x7fff],
+  [GgufType.UINT32]: [0, 0xffffffff],
+  [GgufType.INT32]: [-0x80000000, 0x7fffffff],
+  [GgufType.FLOAT32]: [-Infinity, Infinity],
+  [GgufType.BOOL]: [false, true],
+  [GgufType.UINT64]: [0n, 2n ** 64n - 1n],
+  [GgufType.INT64]: [-(2n ** 63n), 2n ** 63n - 1n],
+  [GgufType.FLOAT64]: [-Infinity, Infinity],
+};
 
 /** Little-endian bytes that grow. */
 class Sink {

@@ -3,7 +3,7 @@
 import { Flag } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";
 import { leaf, type Tensor } from "../graph/tensor.ts";
-import { nrows, rowBytes } from "../shape.ts";
+import { rowBytes } from "../shape.ts";
 import { Type, typeInfo, typeName } from "../types.ts";
 import type { Params } from "./params.ts";
 
@@ -82,9 +82,4 @@ export function cacheTensors(cache: KvCache): Tensor[] {
 /** Bytes that one position takes over all layers, before alignment. */
 export function kvBytesPerPosition(p: Params, type: KvType): number {
   return layerRows(p, type).reduce((sum, { kType, k, v }) => sum + rowBytes(kType, k) + rowBytes(type, v), 0);
-}
-
-/** Bytes of a cache without alignment. */
-export function cacheBytes(cache: KvCache): number {
-  return cacheTensors(cache).reduce((sum, t) => sum + rowBytes(t.type, t.ne[0]) * nrows(t.ne), 0);
 }

@@ -31,7 +31,7 @@ function addValue(hash: Hash, value: MetaValue): void {
 function addArray(hash: Hash, { elementType, value }: MetaArray): void {
   hash.text(`${elementType} ${value.length}`);
   if (elementType === GgufType.ARRAY) for (const inner of value) addArray(hash, inner);
-  else if (elementType === GgufType.STRING) hash.bytes(value.block);
+  else if (elementType === GgufType.STRING) hash.bytes(value.encoded);
   else hash.bytes(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
 }
 

@@ -1,4 +1,4 @@
-// All operators: the table that leaves none out, and each definition by name for callers that want its parameter types.
+// All operators: the table that leaves none out. defs.ts has each definition by name.
 
 import { Op } from "../../assembly/abi.ts";
 import { GraphError } from "../errors.ts";

@@ -189,7 +189,7 @@ export class Engine implements GraphHost {
   /**
    * Interleaves the rows of leafs, eight by eight, where they lie, so that products read them faster; those whose type, rows
    * or scales do not allow it stay as they are. To be done once they hold their data and before graphs over them are
-   * planned: only MUL_MAT and GET_ROWS read such leafs, and their bytes can no longer be read or written.
+   * planned: only MUL_MAT, MUL_MAT_ID and GET_ROWS read such leafs, and their bytes can no longer be read or written.
    */
   toQuads(leafs: readonly Tensor[]): void {
     this.#alive();

@@ -153,13 +153,16 @@ export class PlanCache {
 
   /** A plan of the same wiring and extents. */
   find(key: PlanKey): StoredPlan | undefined {
-    const list = this.#plans.get(hash(key.wiring)) ?? [];
+    const h = hash(key.wiring);
+    const list = this.#plans.get(h) ?? [];
     const i = list.findIndex(
       (p) => same(p.extents, key.extents) && same(p.wiring, key.wiring) && same(p.limits, key.limits),
     );
     if (i < 0) return undefined;
     const [plan] = list.splice(i, 1);
     list.push(plan!);
+    this.#plans.delete(h); // to the end of the map's order
+    this.#plans.set(h, list);
     return plan;
   }
 

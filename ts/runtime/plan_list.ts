@@ -136,7 +136,8 @@ function inChunks(host: PlanHost, c: LifetimeColumns, r: Rules, o: CheckedOption
     chunkOf[i] = chunk;
     if (alive(i)) chunks[chunk] = Math.max(chunks[chunk] ?? 0, (offsets[i] ?? 0) + bytes(i));
   });
-  for (const i of large) chunkOf[i] = own(c, large, chunkOf, chunks, i, bytes(i));
+  const members = new Map<number, number[]>();
+  for (const i of large) chunkOf[i] = own(c, members, chunks, i, bytes(i));
   const sizes = Array.from(chunks, (x) => x ?? 0);
   const peak = sizes.reduce((sum, x) => sum + x, 0);
   const lowerBound = large.length === 0 ? placed.lowerBound : mostAlive(c, all.filter(alive), bytes);
@@ -153,24 +154,25 @@ function inChunks(host: PlanHost, c: LifetimeColumns, r: Rules, o: CheckedOption
   };
 }
 
-// A chunk for buffer i: one that large buffers have which are never alive with it and are no smaller, else a new one.
+// A chunk for buffer i: one that large buffers have which are never alive with it and are no smaller, else a new one. `members`:
+// the large buffers of each chunk.
 function own(
   c: LifetimeColumns,
-  large: readonly number[],
-  chunkOf: Int32Array,
+  members: Map<number, number[]>,
   chunks: number[],
   i: number,
   bytes: number,
 ): number {
-  const before = large.slice(0, large.indexOf(i));
   const apart = (j: number): boolean =>
     (c.upper[j] ?? 0) <= (c.lower[i] ?? 0) || (c.upper[i] ?? 0) <= (c.lower[j] ?? 0);
-  for (const j of before) {
-    const chunk = chunkOf[j] ?? 0;
-    if ((chunks[chunk] ?? 0) < bytes) continue;
-    if (before.every((k) => chunkOf[k] !== chunk || apart(k))) return chunk;
+  for (const [chunk, held] of members) {
+    if ((chunks[chunk] ?? 0) < bytes || !held.every(apart)) continue;
+    held.push(i);
+    return chunk;
   }
-  return chunks.push(bytes) - 1;
+  const chunk = chunks.push(bytes) - 1;
+  members.set(chunk, [i]);
+  return chunk;
 }
 
 // Most bytes alive at once: no plan is smaller.

@@ -172,11 +172,6 @@ function occupy(memory: Stretch[], e: ReportEntry): string[] {
   return old.map((s) => s.name);
 }
 
-/** The report as JSON: what {@link planReport} returns, on one line. */
-export function reportToJSON(r: PlanReport): string {
-  return JSON.stringify(r);
-}
-
 /** `12,345,678 B`. */
 export function formatExact(bytes: number): string {
   return `${bytes.toLocaleString("en-US")} B`;

@@ -342,13 +342,25 @@ function nodeThread(worker: NodeWorker): Thread {
   };
 }
 
+function newWorker(url: string | URL, release: () => void): Worker {
+  try {
+    return new Worker(url, { type: "module" });
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
 /** A worker of a browser's. */
 export function webThread(url: string | URL | undefined): Thread {
   const blob =
     url === undefined
       ? URL.createObjectURL(new Blob([workerSource], { type: "text/javascript" }))
       : undefined;
-  const worker = new Worker(url ?? blob!, { type: "module" });
+  const release = (): void => {
+    if (blob !== undefined) URL.revokeObjectURL(blob);
+  };
+  const worker = newWorker(url ?? blob!, release);
   let failed: Error | undefined;
   const keep = (reason: Error): void => void (failed ??= reason);
   let give = keep;
@@ -362,12 +374,13 @@ export function webThread(url: string | URL | undefined): Thread {
         give = reject;
         worker.onmessage = (e) => {
           give = keep;
-          if (blob !== undefined) URL.revokeObjectURL(blob);
+          release();
           resolve(e.data);
         };
       }),
     terminate: () => {
       worker.terminate();
+      release();
       give(new Error("ended")); // whoever waits for an answer: none will come
     },
   };

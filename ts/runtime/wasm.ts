@@ -56,17 +56,21 @@ async function compileGiven(option: Exclude<WasmOption, string>, shared: boolean
   return compile(bytesOf(option), shared, "the given bytes");
 }
 
-/** The bytes of a core file that lies elsewhere. @throws {DeviceError} bad-wasm for a status that is no success */
+/** The bytes of a core file that lies elsewhere. @throws {DeviceError} bad-wasm where they do not come, and for a status that is no success */
 export async function fetchCore(
   option: URL | Response,
 ): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly from: string }> {
-  const response = option instanceof URL ? await fetch(option) : option;
+  const from = option instanceof URL ? option.href : option.url;
+  const lost = (cause: unknown): never => {
+    throw new DeviceError("bad-wasm", `wasm: ${from} cannot be read`, { cause });
+  };
+  const response = option instanceof URL ? await fetch(option).catch(lost) : option;
   if (!response.ok) {
     throw new DeviceError("bad-wasm", `wasm: ${response.url}: status ${response.status}`, {
       actual: response.status,
     });
   }
-  return { bytes: new Uint8Array(await response.arrayBuffer()), from: response.url };
+  return { bytes: new Uint8Array(await response.arrayBuffer().catch(lost)), from: response.url };
 }
 
 function bytesOf(data: object): Uint8Array {

@@ -110,9 +110,20 @@ async function readRows(
   signal: AbortSignal | undefined,
 ): Promise<Uint8Array> {
   const size = rowBytes(t.type, t.ne[0]!);
-  const bytes = await source.read(t.offset + row * size, n * size, signal);
-  if (bytes.length === n * size) return bytes;
-  const actual = row * size + bytes.length;
+  return readPart(source, t, row * size, n * size, signal);
+}
+
+/** `length` bytes of a tensor from byte `at` of it on. @throws {FormatError} truncated */
+export async function readPart(
+  source: ByteSource,
+  t: TensorInfo,
+  at: number,
+  length: number,
+  signal: AbortSignal | undefined,
+): Promise<Uint8Array> {
+  const bytes = await source.read(t.offset + at, length, signal);
+  if (bytes.length === length) return bytes;
+  const actual = at + bytes.length;
   throw new FormatError("truncated", `tensor "${t.name}": ${source.name} ends after ${actual} bytes of it`, {
     tensor: t.name,
     expected: t.nBytes,

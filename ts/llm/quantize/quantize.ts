@@ -15,7 +15,7 @@ import { createEngine, type Engine } from "../../runtime/engine.ts";
 import { isQuantized, type Type, typeName } from "../../types.ts";
 import type { ProgressListener } from "../generate.ts";
 import { Metadata } from "../metadata.ts";
-import { Converter } from "./convert.ts";
+import { Converter, readPart } from "./convert.ts";
 import { type Importance, readImportance } from "./importance.ts";
 import { type Mixture, mixtureOf, type ModelFacts, tensorType } from "./mixture.ts";
 
@@ -119,7 +119,7 @@ async function* copied(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   for (let at = 0; at < t.nBytes; at += PIECE_BYTES) {
-    yield (await source.read(t.offset + at, Math.min(PIECE_BYTES, t.nBytes - at), signal)).slice();
+    yield (await readPart(source, t, at, Math.min(PIECE_BYTES, t.nBytes - at), signal)).slice();
   }
 }
 

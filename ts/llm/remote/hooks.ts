@@ -35,7 +35,7 @@ export function takeHooks(method: string, args: readonly unknown[]): TakenOut {
     listeners.set(key, value as Listener);
     delete data[key];
   }
-  const given = signal instanceof AbortSignal ? signal : undefined;
+  const given = signalOf(method, signal);
   // A listener that throws ends the call.
   const live = given !== undefined || listeners.size > 0;
   const state = given?.aborted === true ? "aborted" : live ? "live" : "none";
@@ -45,6 +45,17 @@ export function takeHooks(method: string, args: readonly unknown[]): TakenOut {
     signal: given,
     listeners,
   };
+}
+
+// A signal may be of another realm, or a stand-in.
+function signalOf(method: string, signal: unknown): AbortSignal | undefined {
+  if (signal === undefined || signal === null) return undefined;
+  const s = signal as Partial<AbortSignal>;
+  if (typeof s.aborted === "boolean" && typeof s.addEventListener === "function") return s as AbortSignal;
+  throw new GraphError("bad-param", `${method}: signal is no AbortSignal`, {
+    expected: "AbortSignal",
+    actual: typeof signal,
+  });
 }
 
 // A logger may be an instance of a class: its methods are called on it.

@@ -72,11 +72,17 @@ export function blocked(hint: string, cause: unknown): DeviceError {
 
 function blobPeer(script: string): Peer {
   const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
-  return webPeer(new Worker(url), BLOB_HINT, () => URL.revokeObjectURL(url));
+  const release = (): void => URL.revokeObjectURL(url);
+  try {
+    return webPeer(new Worker(url), BLOB_HINT, release);
+  } catch (error) {
+    release();
+    throw error;
+  }
 }
 
-/** A browser's worker. */
-export function webPeer(worker: WorkerLike, hint: string, started: () => void = () => undefined): Peer {
+/** A browser's worker. `release`: called once it has started or is ended. */
+export function webPeer(worker: WorkerLike, hint: string, release: () => void = () => undefined): Peer {
   const lock = `slackwater-${Math.random().toString(36).slice(2)}`;
   const watch = new AbortController();
   let lost: (cause: Error) => void = () => undefined;
@@ -97,7 +103,7 @@ export function webPeer(worker: WorkerLike, hint: string, started: () => void = 
     },
     // A worker that is terminated says nothing; but its lock falls to whoever waits for it.
     started: () => {
-      started();
+      release();
       void hostLocks()
         ?.request(lock, { signal: watch.signal }, () => lost(new Error("it was terminated")))
         .catch(() => undefined);
@@ -106,6 +112,7 @@ export function webPeer(worker: WorkerLike, hint: string, started: () => void = 
     end: () => {
       watch.abort();
       worker.terminate();
+      release();
     },
   };
 }

@@ -103,6 +103,8 @@ class Server {
     });
     if (outcome.kind !== "stream") this.#controls.delete(id);
     this.#answer(id, on, outcome);
+    if (call.method === "dispose" && typeof on === "object" && "context" in on)
+      this.#contexts.delete(on.context);
   }
 
   async #step({ kind, id, stream }: Step): Promise<void> {
