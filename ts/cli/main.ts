@@ -7,6 +7,7 @@ import { evalCommand } from "./eval.ts";
 import { inspectCommand } from "./inspect.ts";
 import { planCommand } from "./plan.ts";
 import { planHost } from "./plan_model.ts";
+import { complain } from "./progress.ts";
 import { quantizeCommand } from "./quantize.ts";
 import { runCommand } from "./run.ts";
 import { packageVersion } from "./version.ts";
@@ -72,7 +73,7 @@ function report(error: unknown, json: boolean): number {
   const wrongCall = error instanceof TypeError;
   const text = message ?? String(error);
   const prefix = code === undefined || wrongCall || text.startsWith(code) ? "" : `${code}: `;
-  console.error(`slackwater: ${prefix}${text}`);
+  complain(`${prefix}${text}`);
   if (json) console.log(JSON.stringify({ error: { name, code, message } }));
   return wrongCall ? 2 : 1;
 }

@@ -1,10 +1,11 @@
 // Options that all commands with a model share, and loading with a progress line.
 
 import { fileURLToPath } from "node:url";
-import { type KvType, loadModel, type LocalModel, type ProgressListener } from "../llm/index.ts";
+import { type KvType, loadModel, type LocalModel } from "../llm/index.ts";
 import { comparedVectors, type VectorBits } from "../runtime/vectors.ts";
 import { Type } from "../types.ts";
 import { type Args, existingOrUrl, type Option } from "./args.ts";
+import { complain, progressLine } from "./progress.ts";
 
 /** Options of {@link openModel}. */
 export const MODEL_OPTIONS = {
@@ -47,7 +48,7 @@ export async function openModel(args: Args, signal?: AbortSignal): Promise<Local
     vectors: Number(oneOf(args, "vectors", ["128", "256"]) ?? comparedVectors()) as VectorBits,
     signal,
     onProgress: progressLine(),
-    logger: { warn: (message) => console.error(`slackwater: ${message}`) },
+    logger: { warn: complain },
   });
 }
 
@@ -63,18 +64,6 @@ function oneOf<T extends string>(args: Args, name: string, values: readonly T[])
   const text = args.text(name);
   if (text === undefined || values.includes(text as T)) return text as T | undefined;
   throw new TypeError(`--${name}: "${text}", expected ${values.join(" or ")}`);
-}
-
-/** Shows progress on one line of the terminal's error output; silent elsewhere and for what is over at once. */
-export function progressLine(): ProgressListener {
-  const start = performance.now();
-  let shown = false;
-  return ({ phase, loaded, total }) => {
-    if (!process.stderr.isTTY || (performance.now() - start < 300 && !shown)) return;
-    shown = loaded < total;
-    const percent = total === 0 ? 100 : Math.floor((100 * loaded) / total);
-    process.stderr.write(shown ? `\r${phase} ${percent}%` : "\r\x1b[K");
-  };
 }
 
 /** A signal that Ctrl-C aborts; a second Ctrl-C ends the process. Listens until it is disposed. */

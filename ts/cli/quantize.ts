@@ -4,7 +4,8 @@ import { renameSync, rmSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { quantizeGguf, type QuantizeReport } from "../llm/index.ts";
 import { type Args, existingOrUrl, type Option, parse } from "./args.ts";
-import { onInterrupt, progressLine } from "./model_options.ts";
+import { onInterrupt } from "./model_options.ts";
+import { progressLine } from "./progress.ts";
 
 const OPTIONS: Record<string, Option> = {
   imatrix: { type: "string", help: "importance of columns: a GGUF file of llama.cpp's imatrix tool" },

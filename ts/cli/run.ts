@@ -2,7 +2,8 @@
 
 import { type Generation, type GenerateOptions, type Model } from "../llm/index.ts";
 import { type Args, type Option, parse } from "./args.ts";
-import { MODEL_OPTIONS, onInterrupt, openModel, progressLine } from "./model_options.ts";
+import { MODEL_OPTIONS, onInterrupt, openModel } from "./model_options.ts";
+import { progressLine } from "./progress.ts";
 import { SAMPLING, samplingOptions } from "./sampling_options.ts";
 
 const OPTIONS: Record<string, Option> = {
