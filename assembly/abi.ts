@@ -457,3 +457,29 @@ export const FRAME_BYTES = 24;
 /** a run of the search that needs more gives up */
 export const TRAIL_PER_BUFFER = 512;
 export const LISTS_PER_BUFFER = 32;
+
+// What products and attention take at a time. ts/ops counts their scratch with the same numbers.
+
+/** columns from which weights are unpacked in panels */
+export const PANEL_COLUMNS = 4;
+/** columns of a list of MUL_MAT_ID */
+export const LIST_COLUMNS = 64;
+/** columns spread out together: at least, at most, and as many as have so many elements; of weights in blocks */
+export const BLOCK_COLUMNS = 64;
+export const BLOCK_COLUMNS_MAX = 256;
+export const BLOCK_ELEMENTS = 1 << 20;
+/** the same of floats */
+export const FLOAT_COLUMNS = 16;
+export const FLOAT_COLUMNS_MAX = 256;
+export const FLOAT_ELEMENTS = 1 << 18;
+/** bytes of the partial tiles of floats */
+export const FLOAT_PARTIAL_BYTES = 6144;
+/** rows of attention that go together, and cells that are converted together */
+export const ATTN_ROWS = 64;
+export const ATTN_CELLS = 32;
+/** bytes of a cell in a tile, unless one head needs more */
+export const ATTN_CELL_BYTES = 2048;
+/** bytes of what all rows share, of the weights of a row, and of the partial sums of rows that go together */
+export const ATTN_WORK_BYTES = 128;
+export const ATTN_WEIGHT_BYTES = 4 * 136;
+export const ATTN_PARTIAL_BYTES = 3 * 1024;

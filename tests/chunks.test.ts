@@ -48,12 +48,12 @@ const computeSizes = (device: RemoteBackend): number[] =>
 
 test("prefill and decode alternate over the same buffers, and nothing is taken on the way", async () => {
   const [one, many] = await expected(1, 65);
-  const { engine, device } = await onDevice({ maxSize: 29696 });
+  const { engine, device } = await onDevice({ maxSize: 34304 });
   const w = weights(engine);
   const [decode, prefill] = [layer(engine, w, 1), layer(engine, w, 65)];
   const reservation = engine.reserve([decode.g, prefill.g]);
   expect(reservation.plans[1]!.backends[0]!.chunks.length).toBeGreaterThan(2);
-  expect(Math.max(...computeSizes(device))).toBeLessThanOrEqual(29696);
+  expect(Math.max(...computeSizes(device))).toBeLessThanOrEqual(34304);
   expect(engine.memory().devices[0]!.compute).toBe(reservation.nBytes);
   const look = (): unknown => [[...device.buffers], engine.memory(), engine.arena.memory.buffer.byteLength];
   await results(decode);
@@ -71,7 +71,7 @@ test("prefill and decode alternate over the same buffers, and nothing is taken o
 
 test("growing takes the buffers that are missing, keeps those that serve, and a shorter prompt fits in", async () => {
   const [five, long, short] = await expected(5, 65, 60);
-  const { engine, device } = await onDevice({ maxSize: 29696 });
+  const { engine, device } = await onDevice({ maxSize: 34304 });
   const w = weights(engine);
   const small = layer(engine, w, 5);
   const reservation = engine.reserve([small.g]);
@@ -93,7 +93,7 @@ test("growing takes the buffers that are missing, keeps those that serve, and a 
 
 test("growing that fails on its last buffer leaves the graphs as they were", async () => {
   const [five] = await expected(5);
-  const { engine, device } = await onDevice({ maxSize: 29696, capacity: 80_000 });
+  const { engine, device } = await onDevice({ maxSize: 34304, capacity: 80_000 });
   const w = weights(engine);
   const small = layer(engine, w, 5);
   const reservation = engine.reserve([small.g]);
@@ -136,7 +136,7 @@ test("a tensor larger than the largest buffer is refused by name, bytes and limi
 });
 
 test("report, text, JSON and picture tell the buffers apart", async () => {
-  const { engine } = await onDevice({ maxSize: 29696 });
+  const { engine } = await onDevice({ maxSize: 34304 });
   const l = layer(engine, weights(engine), 65);
   const plan = l.g.plan();
   const [{ chunks, nBytes }] = plan.backends as [(typeof plan.backends)[0]];

@@ -55,7 +55,7 @@ describe("random graphs on devices whose largest buffer is a part of what they n
       const cpu = await createEngine({ nThreads: 1, device: "cpu" });
       open.push(engine, cpu);
       const counts = new Set<number>();
-      for (let i = 0; i < 60; i++) {
+      for (let i = 0; i < 96; i++) {
         const seed = 91 * i + (writing ? 1 : 2);
         const { bytes: want } = await fuzz(cpu, seed, writing, false);
         device.maxSize = 2 ** 31;

@@ -3,14 +3,12 @@
 // Work | Row[rows] | scores [rows] | q [rows] | accumulators [rows] | partial sums | tile [CELLS][heads], of keys, then of
 // values
 
-import { AttnParam } from "../abi";
+import { ATTN_ROWS, ATTN_WORK_BYTES, AttnParam } from "../abi";
 import { PARTIALS, ROWS_F16, WEIGHTS } from "../matmul/attention";
 import { Node, nrows, paramF } from "../node";
 
-// ts/ops/flash_attn_ext.ts counts scratch with the same numbers.
 /** Rows that go together. */
-export const ROWS: i32 = 64;
-const WORK_BYTES: usize = 128;
+export const ROWS: i32 = ATTN_ROWS;
 
 /** What all rows of a call share. Pointers to the parts of the scratch. */
 @unmanaged
@@ -94,7 +92,7 @@ export function layOut(n: Node, scratch: usize): Work {
   if (w.cap != 0) w.scale /= w.cap;
   w.nbd = (<usize>((n.src0!.ne0 + 15) & ~15)) << 2;
   w.nbv = (<usize>((n.ne0 + 15) & ~15)) << 2;
-  w.rows = scratch + WORK_BYTES;
+  w.rows = scratch + ATTN_WORK_BYTES;
   const rows = <usize>min(ROWS, nrows(n));
   w.p = w.rows + (rows << 6);
   w.q = w.p + rows * WEIGHTS;

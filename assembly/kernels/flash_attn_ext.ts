@@ -13,7 +13,7 @@
 // The rows are those of one KV head, or of a single token those of several: a cache keeps the heads of a cell side by
 // side, and is read as one stream then. Head by head, every cell of every head would be a cache miss.
 
-import { AttnParam, Type } from "../abi";
+import { ATTN_CELLS, ATTN_CELL_BYTES, AttnParam, Type } from "../abi";
 import { F16_SHIFT, f16RowsFinite, f16RowsToF32, f16ToF32 } from "../math/f16";
 import { exp4 } from "../math/exp";
 import { allFinite, clear, scaleRow } from "../math/rows";
@@ -37,13 +37,13 @@ import { alibiSlope } from "./soft_max";
 // Blocks of so many rows, for each thread, from which threads take them as they come. Later tokens see more cells.
 const SHARED_BLOCKS: i32 = 8;
 // Cells that are converted together.
-const CELLS: i32 = 32;
+const CELLS: i32 = ATTN_CELLS;
 // Cells whose weights are found together: a row moves to a new maximum no more often.
 const STRETCH: i32 = 128;
 // Rows of a KV head up to which its cells of F16 are read where they are.
 const SHIFT_ROWS: i32 = 8;
 // Bytes of a cell in a tile are no more, unless one head needs them.
-const CELL_BYTES: u32 = 2048;
+const CELL_BYTES: u32 = ATTN_CELL_BYTES;
 
 /**
  * Parameters: scale, max bias, soft cap, precision (ignored), window, whether it looks both ways. `claim`: where threads take

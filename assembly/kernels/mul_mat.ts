@@ -5,7 +5,16 @@
 // to three columns: row by row, so that weights are read once as one stream. More: panels of eight rows. All ways sum an
 // element in the same order.
 
-import { Type } from "../abi";
+import {
+  BLOCK_COLUMNS,
+  BLOCK_COLUMNS_MAX,
+  BLOCK_ELEMENTS,
+  FLOAT_COLUMNS,
+  FLOAT_COLUMNS_MAX,
+  FLOAT_ELEMENTS,
+  PANEL_COLUMNS,
+  Type,
+} from "../abi";
 import { pairsVectors, sumsPairs } from "../math/dot";
 import { PANEL_ROWS, isMirrored, panelBytes, unpackPanel } from "../matmul/blocks";
 import { SEEDED, SIGNS, expandGroup, expandSix, groupBytes } from "../matmul/columns";
@@ -38,16 +47,6 @@ import { PAIR_ROWS } from "../quants/quad";
 import { isWide } from "../quants/super";
 import { nextPart, partEnd } from "../share";
 
-// Columns from which panels are used.
-const PANEL_COLUMNS: i32 = 4;
-// Columns spread out at a time: each panel is unpacked once for all of them. As many as have that many elements together,
-// within these bounds, of block types and of floats. ts/ops/mul_mat.ts counts scratch with the same numbers.
-const COLUMNS: i32 = 64;
-const COLUMNS_MAX: i32 = 256;
-const ELEMENTS: i32 = 1 << 20;
-const FLOAT_COLUMNS: i32 = 16;
-const FLOAT_COLUMNS_MAX: i32 = 256;
-const FLOAT_ELEMENTS: i32 = 1 << 18;
 // Columns from which they stand in groups of six, where those are worth it.
 const SIX_COLUMNS: i32 = 12;
 // Elements of a row from which columns of floats are taken by sixes.
@@ -164,10 +163,10 @@ function timesRows(
   }
 }
 
-// A multiple of four, of floats of eight.
+// Columns spread out at a time, so that each panel is unpacked once for all of them: a multiple of four, of floats of eight.
 function columnsOf(a: Node): i32 {
   const k = max(1, a.ne0);
-  if (blockSize(a.type) > 1) return max(COLUMNS, min(COLUMNS_MAX, (ELEMENTS / k) & ~3));
+  if (blockSize(a.type) > 1) return max(BLOCK_COLUMNS, min(BLOCK_COLUMNS_MAX, (BLOCK_ELEMENTS / k) & ~3));
   return max(FLOAT_COLUMNS, min(FLOAT_COLUMNS_MAX, (FLOAT_ELEMENTS / k) & ~7));
 }
 

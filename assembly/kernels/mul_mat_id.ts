@@ -2,13 +2,13 @@
 //
 //   a [k, m, X], b [k, 1 or n, T], ids I32 [n, T] -> dst [m, n, T]; an id outside 0..X-1 traps
 //
-// Each thread takes a share of the rows of all matrices. Matrix by matrix it lists the columns that use it, up to COLUMNS
+// Each thread takes a share of the rows of all matrices. Matrix by matrix it lists the columns that use it, up to LIST_COLUMNS
 // at a time, so that the rows are read once for all of them: as panels of eight rows where there are many, else row by
 // row (quad by quad). Elements are summed as in mul_mat: same bits.
 //
 // Scratch of a thread: list of columns (matmul/chosen.ts) | what a float row needs | columns, or what panels need
 
-import { Type } from "../abi";
+import { LIST_COLUMNS, PANEL_COLUMNS, Type } from "../abi";
 import { chosenPanels, columnAt, resultAt } from "../matmul/chosen";
 import { dotRowsF, rowBytesF } from "../matmul/float_rows";
 import { columnBytesOf, dotColumn, inQuads, spreadColumn } from "../matmul/rows";
@@ -16,10 +16,6 @@ import { Node, liveRowsOf, rowAt, share } from "../node";
 import { blockSize, dequantizeRow } from "../quants/index";
 import { PAIR_ROWS } from "../quants/quad";
 
-// ts/ops/mul_mat_id.ts counts scratch with the same number.
-const COLUMNS: i32 = 64;
-// Columns from which panels are used.
-const PANEL_COLUMNS: i32 = 4;
 // Rows that one thread takes at least: a panel.
 const ROW_UNIT: i32 = 8;
 // Rows that go through all columns before the next ones.
@@ -43,7 +39,7 @@ export function mulMatId(n: Node, ith: i32, nth: i32): void {
         const p = list + ((<usize>count) << 3);
         store<usize>(p, rowAt(n.src1!, i % n.src1!.ne1, t, 0));
         store<usize>(p, rowAt(n, i, t, 0), 4);
-        if (++count < COLUMNS) continue;
+        if (++count < LIST_COLUMNS) continue;
         product(n, x, count, first, last, list);
         count = 0;
       }
@@ -71,7 +67,7 @@ function checkIds(n: Node, tokens: i32): void {
 function product(n: Node, x: i32, count: i32, first: i32, last: i32, list: usize): void {
   const a = n.src0!;
   const pa = rowAt(a, 0, x, 0);
-  const scratch = list + ((<usize>COLUMNS) << 3);
+  const scratch = list + ((<usize>LIST_COLUMNS) << 3);
   if (count >= PANEL_COLUMNS && blockSize(a.type) > 1) {
     chosenPanels(a, pa, first, last, count, list, scratch);
     return;

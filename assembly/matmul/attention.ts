@@ -8,6 +8,7 @@
 // no more than a shift and a mask; the other factor is 2^112 times as large, so that products have the same bits. What is
 // infinite or no number in f16 is read wrongly.
 
+import { ATTN_WEIGHT_BYTES } from "../abi";
 import { pairsVectors } from "../math/dot";
 import { f16Shifted, f16ShiftMask } from "../math/f16";
 import { expDown4, tanh4 } from "../math/exp";
@@ -16,7 +17,7 @@ import { hmax } from "../math/round";
 /** Bytes of the partial sums of a score. */
 export const PARTIAL: usize = 32;
 /** Bytes of the weights of a row, with eight to spare. */
-export const WEIGHTS: usize = 4 * 136;
+export const WEIGHTS: usize = ATTN_WEIGHT_BYTES;
 /** Rows that go together at most, through cells of F16 and of F32: as many as registers hold beside what they need. */
 export const ROWS_F16: i32 = 3;
 export const ROWS_F32: i32 = 2;

@@ -4,14 +4,15 @@
 // ((0+4)+(2+6))+((1+5)+(3+7)). A row (float_rows.ts) keeps them in the lanes of four vectors; a panel makes them one after the
 // other, each with madd() and from k = c on, so both ways give the same bits.
 
-import { Type } from "../abi";
+import { FLOAT_PARTIAL_BYTES, Type } from "../abi";
 import { madd, storeTransposed } from "../math/dot";
 import { bf16ToF32, bf16x4ToF32, f16High, f16Low, f16ToF32, f16Upper } from "../math/f16";
 import { PANEL_ROWS } from "./blocks";
 
-/** Bytes of a tile of a panel times six columns, and of the partial tiles of two such. */
+/** Bytes of a tile of a panel times six columns: sixteen partial ones of two panels take FLOAT_PARTIAL_BYTES. */
 export const SIX_BYTES: usize = 192;
-export const PARTIAL_BYTES: usize = 2 * 16 * SIX_BYTES;
+/** Bytes of the partial tiles. */
+export const PARTIAL_BYTES: usize = FLOAT_PARTIAL_BYTES;
 
 // Partial sums of an element.
 const PARTS: i32 = 16;

@@ -1,5 +1,13 @@
 // FLASH_ATTN_EXT: attention of all heads in one operator.
 
+import {
+  ATTN_CELLS,
+  ATTN_CELL_BYTES,
+  ATTN_PARTIAL_BYTES,
+  ATTN_ROWS,
+  ATTN_WEIGHT_BYTES,
+  ATTN_WORK_BYTES,
+} from "../../assembly/abi.ts";
 import { isContiguousRows, str } from "../shape.ts";
 import { Type, typeInfo } from "../types.ts";
 import {
@@ -25,14 +33,6 @@ const KV: readonly Type[] = [
   Type.Q8_0,
   Type.IQ4_NL,
 ];
-
-// Shared with assembly/kernels/attention_work.ts and flash_attn_ext.ts.
-const ROWS = 64;
-const CELLS = 32;
-const P_BYTES = 4 * 136;
-const WORK_BYTES = 128;
-const PARTIAL_BYTES = 3 * 1024;
-const CELL_BYTES = 2048;
 
 /** Parameters of flash_attn_ext. */
 export interface FlashAttnParams {
@@ -80,13 +80,14 @@ export const flashAttnExtDef: OpDef<FlashAttnParams> = {
   },
 
   scratch({ ne: [, heads, tokens, sequences] }, src, nThreads): number {
-    const rows = Math.min(ROWS, heads * tokens * sequences);
+    const rows = Math.min(ATTN_ROWS, heads * tokens * sequences);
     const [q, k, v] = [src[0]!, src[1]!, src[2]!];
     const nbd = 64 * Math.ceil(q.ne[0] / 16);
     const nbv = 64 * Math.ceil(v.ne[0] / 16);
     const wide = Math.max(nbd, nbv);
-    const side = Math.max(1, Math.min(Math.max(k.ne[2], v.ne[2]), Math.floor(CELL_BYTES / wide)));
-    const bytes = WORK_BYTES + PARTIAL_BYTES + rows * (64 + P_BYTES + nbd + nbv) + CELLS * side * wide;
+    const side = Math.max(1, Math.min(Math.max(k.ne[2], v.ne[2]), Math.floor(ATTN_CELL_BYTES / wide)));
+    const perRow = 64 + ATTN_WEIGHT_BYTES + nbd + nbv;
+    const bytes = ATTN_WORK_BYTES + ATTN_PARTIAL_BYTES + rows * perRow + ATTN_CELLS * side * wide;
     return nThreads * 64 * Math.ceil(bytes / 64);
   },
 

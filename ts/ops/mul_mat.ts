@@ -1,5 +1,15 @@
 // MUL_MAT: matrix product, and the batched products of attention and convolutions.
 
+import {
+  BLOCK_COLUMNS,
+  BLOCK_COLUMNS_MAX,
+  BLOCK_ELEMENTS,
+  FLOAT_COLUMNS,
+  FLOAT_COLUMNS_MAX,
+  FLOAT_ELEMENTS,
+  FLOAT_PARTIAL_BYTES,
+  PANEL_COLUMNS,
+} from "../../assembly/abi.ts";
 import { isContiguousRows } from "../shape.ts";
 import { Type, isQuantized, typeInfo } from "../types.ts";
 import { type OpDef, type Result, need, needShape, needType } from "./op.ts";
@@ -24,15 +34,6 @@ export const BLOCK_WEIGHTS: readonly Type[] = [
 
 /** Types that weights can have. */
 export const WEIGHTS: readonly Type[] = [...FLOATS, ...BLOCK_WEIGHTS];
-
-// Shared with assembly/kernels/mul_mat.ts: columns at a time, and from how many on they are packed.
-const COLUMNS = 64;
-const COLUMNS_MAX = 256;
-const ELEMENTS = 2 ** 20;
-const FLOAT_COLUMNS = 16;
-const FLOAT_COLUMNS_MAX = 256;
-const FLOAT_ELEMENTS = 2 ** 18;
-const PANEL_COLUMNS = 4;
 
 /** Type that the CPU wants its activations in, for weights of a type. */
 export function dotType(weights: Type): Type {
@@ -85,7 +86,7 @@ export const mulMatDef: OpDef = {
 };
 
 function blockColumns(k: number): number {
-  return Math.max(COLUMNS, Math.min(COLUMNS_MAX, 4 * Math.floor(ELEMENTS / k / 4)));
+  return Math.max(BLOCK_COLUMNS, Math.min(BLOCK_COLUMNS_MAX, 4 * Math.floor(BLOCK_ELEMENTS / k / 4)));
 }
 
 /** Types that activations can have for weights of a type. */
@@ -110,7 +111,7 @@ function floatBytes(a: Type, b: Type, k: number, n: number): number {
   // partial tiles and panels of eight rows or columns as f32: sixteen parts, 64 bytes after each unless they are short
   const part = 32 * Math.ceil(k / 16);
   const panel = 16 * (part < 512 ? part : part + 64);
-  return Math.max(6144 + panels * panel, floatRowBytes(a, k) + converted);
+  return Math.max(FLOAT_PARTIAL_BYTES + panels * panel, floatRowBytes(a, k) + converted);
 }
 
 /** Scratch of assembly/matmul/float_rows.ts: sums; of 16-bit weights a column, spread out, and a row as f32. */

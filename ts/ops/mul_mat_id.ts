@@ -1,12 +1,10 @@
 // MUL_MAT_ID: products with one of several matrices, chosen for each column by an id.
 
+import { LIST_COLUMNS } from "../../assembly/abi.ts";
 import { isContiguousRows } from "../shape.ts";
 import { isQuantized, Type, typeInfo } from "../types.ts";
 import { blockBytes, floatRowBytes, partners, WEIGHTS } from "./mul_mat.ts";
 import { need, needShape, needType, type OpDef, type Operand, type Result } from "./op.ts";
-
-// Shared with assembly/kernels/mul_mat_id.ts.
-const COLUMNS = 64;
 
 export const mulMatIdDef: OpDef = {
   name: "mul_mat_id",
@@ -31,11 +29,11 @@ export const mulMatIdDef: OpDef = {
   scratch(_dst, src, nThreads): number {
     const { type, ne } = src[0]!;
     const ids = src[2]!;
-    const columns = Math.min(COLUMNS, 4 * Math.ceil((ids.ne[0] * ids.ne[1]) / 4));
+    const columns = Math.min(LIST_COLUMNS, 4 * Math.ceil((ids.ne[0] * ids.ne[1]) / 4));
     const perThread = isQuantized(type)
       ? blockBytes(ne[0] / 32, columns)
       : floatRowBytes(type, ne[0]) + 4 * ne[0] * columns;
-    return nThreads * 64 * Math.ceil((COLUMNS * 8 + 64 + perThread) / 64);
+    return nThreads * 64 * Math.ceil((LIST_COLUMNS * 8 + 64 + perThread) / 64);
   },
 
   flops: (dst, src) => 2 * src[0]!.ne[0] * dst.ne[0] * dst.ne[1] * dst.ne[2],
