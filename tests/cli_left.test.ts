@@ -1,7 +1,16 @@
 // What commands leave behind when they fail: no listeners, no files, nothing that holds the process.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, lstatSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -52,6 +61,17 @@ test("input that ends during an answer ends the conversation after it", async ()
   input.end("Once upon a time\n");
   const status = await main(["chat", SHIPPED, "--template", "chatml", "-n", "20", "--threads", "1"]);
   expect([status, errors]).toEqual([0, []]);
+});
+
+test("quantize does not write over what it is made of, under another name either", async () => {
+  const file = join(folder, "own.gguf");
+  copyFileSync(SHIPPED, file);
+  symlinkSync(file, join(folder, "other.gguf"));
+  const before = readFileSync(file);
+  for (const out of [file, join(folder, "other.gguf")]) {
+    expect(await main(["quantize", file, out, "F16", "--requantize", "--threads", "1"])).toBe(2);
+  }
+  expect(readFileSync(file).equals(before)).toBe(true);
 });
 
 test.runIf(existsSync("/dev/full"))(

@@ -1,6 +1,6 @@
 // slackwater quantize: a model file in another type, written piece by piece.
 
-import { renameSync, rmSync } from "node:fs";
+import { renameSync, rmSync, statSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { quantizeGguf, type QuantizeReport } from "../llm/index.ts";
 import { type Args, existingOrUrl, type Option, parse } from "./args.ts";
@@ -25,7 +25,10 @@ export async function quantizeCommand(argv: readonly string[]): Promise<void> {
   const [from, to, type] = args.positionals;
   if (type === undefined) throw new TypeError("quantize: expected IN.gguf OUT.gguf TYPE");
   const importance = args.text("imatrix");
-  for (const path of importance === undefined ? [from!] : [from!, importance]) existingOrUrl(path);
+  for (const path of importance === undefined ? [from!] : [from!, importance]) {
+    existingOrUrl(path);
+    if (isSame(path, to!)) throw new TypeError(`quantize: ${to} would be written over what it is made of`);
+  }
   const partial = `${to}.part`;
   try {
     const report = await write(partial, from!, type, args);
@@ -34,6 +37,12 @@ export async function quantizeCommand(argv: readonly string[]): Promise<void> {
   } finally {
     rmSync(partial, { force: true });
   }
+}
+
+// Are both one file, under whatever names?
+function isSame(a: string, b: string): boolean {
+  const [x, y] = [a, b].map((path) => statSync(path, { throwIfNoEntry: false }));
+  return x !== undefined && y !== undefined && x.dev === y.dev && x.ino === y.ino;
 }
 
 async function write(path: string, from: string, type: string, args: Args): Promise<QuantizeReport> {
