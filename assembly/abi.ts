@@ -472,8 +472,8 @@ export const BLOCK_ELEMENTS = 1 << 20;
 export const FLOAT_COLUMNS = 16;
 export const FLOAT_COLUMNS_MAX = 256;
 export const FLOAT_ELEMENTS = 1 << 18;
-/** bytes of the partial tiles of floats */
-export const FLOAT_PARTIAL_BYTES = 6144;
+/** bytes of the sixteen partial tiles of two panels of floats times six columns */
+export const FLOAT_PARTIAL_BYTES = 16 * 2 * 192;
 /** rows of attention that go together, and cells that are converted together */
 export const ATTN_ROWS = 64;
 export const ATTN_CELLS = 32;

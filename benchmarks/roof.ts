@@ -7,12 +7,11 @@ import { repeat, type Spent } from "./measure.ts";
 const unrolled = (n: number, f: (i: number) => string): string =>
   Array.from({ length: n }, (_, i) => f(i)).join("\n");
 
-// Accumulators of a peak. With two operands x and `OPERANDS` q no vector spills, whatever an operation needs beside them; ten
-// chains hide a latency of five where two operations start at a time.
+// Operations per pass of a peak, each with an accumulator of its own. With two operands x and `OPERANDS` q no vector spills, whatever
+// an operation needs beside them; ten chains hide a latency of five where two operations start at a time.
 const CHAINS = 10;
 const OPERANDS = 2;
 
-// Operations per pass of the peaks below.
 function peak(name: string, op: (x: string, q: string, acc: string) => string): string {
   return `(func (export "${name}") (param $p i32) (param $n i32) (result i32)
     ${unrolled(CHAINS, (i) => `(local $a${i} v128)`)} ${unrolled(OPERANDS, (i) => `(local $q${i} v128)`)} (local $x0 v128) (local $x1 v128)

@@ -3,8 +3,8 @@
 // Work | Row[rows] | scores [rows] | q [rows] | accumulators [rows] | partial sums | tile [CELLS][heads], of keys, then of
 // values
 
-import { ATTN_ROWS, ATTN_WORK_BYTES, AttnParam } from "../abi";
-import { PARTIALS, ROWS_F16, WEIGHTS } from "../matmul/attention";
+import { ATTN_PARTIAL_BYTES, ATTN_ROWS, ATTN_WORK_BYTES, AttnParam } from "../abi";
+import { WEIGHTS } from "../matmul/attention";
 import { Node, nrows, paramF } from "../node";
 
 /** Rows that go together. */
@@ -98,6 +98,6 @@ export function layOut(n: Node, scratch: usize): Work {
   w.q = w.p + rows * WEIGHTS;
   w.acc = w.q + rows * w.nbd;
   w.partials = w.acc + rows * w.nbv;
-  w.buffer = w.partials + <usize>ROWS_F16 * PARTIALS;
+  w.buffer = w.partials + ATTN_PARTIAL_BYTES;
   return w;
 }

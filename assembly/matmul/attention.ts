@@ -21,7 +21,7 @@ export const WEIGHTS: usize = ATTN_WEIGHT_BYTES;
 /** Rows that go together at most, through cells of F16 and of F32: as many as registers hold beside what they need. */
 export const ROWS_F16: i32 = 3;
 export const ROWS_F32: i32 = 2;
-/** Bytes from the partial sums of a row to those of the next. */
+/** Bytes from the partial sums of a row to those of the next: of ROWS_F16 rows ATTN_PARTIAL_BYTES. */
 export const PARTIALS: usize = PARTIAL << 5;
 
 // Eight elements of a cell at p: the first and the last four. m is mask().

@@ -6,6 +6,7 @@ import { FormatError } from "../errors.ts";
 import { type ChatMessage, type ChatRequest, type Model, type SamplingOptions } from "../llm/index.ts";
 import { type Args, existing, type Option, parse } from "./args.ts";
 import { MODEL_OPTIONS, modelPath, onInterrupt, openModel } from "./model_options.ts";
+import { complain } from "./progress.ts";
 import { SAMPLING, samplingOptions } from "./sampling_options.ts";
 
 const OPTIONS: Record<string, Option> = {
@@ -174,7 +175,7 @@ async function turn(
     return [...request.messages, { role: "assistant", content }];
   } catch (error) {
     const { code, message } = error as { code?: string; message: string };
-    console.error(`slackwater: ${code === undefined ? "" : `${code}: `}${message}`);
+    complain(code === undefined ? message : `${code}: ${message}`);
     return before;
   }
 }

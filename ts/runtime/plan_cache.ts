@@ -159,21 +159,22 @@ export class PlanCache {
       (p) => same(p.extents, key.extents) && same(p.wiring, key.wiring) && same(p.limits, key.limits),
     );
     if (i < 0) return undefined;
-    const [plan] = list.splice(i, 1);
-    list.push(plan!);
-    this.#plans.delete(h); // to the end of the map's order
-    this.#plans.set(h, list);
+    const plan = list.splice(i, 1)[0]!;
+    this.#keepLast(h, list, plan);
     return plan;
   }
 
   add(plan: StoredPlan): void {
     const h = hash(plan.wiring);
-    const list = this.#plans.get(h) ?? [];
+    this.#keepLast(h, this.#plans.get(h) ?? [], plan);
+    this.#records += plan.n;
+    while (this.#records > RECORDS_MAX && this.#dropOldest(plan));
+  }
+
+  #keepLast(h: number, list: StoredPlan[], plan: StoredPlan): void {
     list.push(plan);
     this.#plans.delete(h); // to the end of the map's order
     this.#plans.set(h, list);
-    this.#records += plan.n;
-    while (this.#records > RECORDS_MAX && this.#dropOldest(plan));
   }
 
   #dropOldest(kept: StoredPlan): boolean {
